@@ -1,0 +1,28 @@
+# Sets ETWGPU_RUNTIME, the ExecuTorch target to build against: that of the surrounding ExecuTorch source build, else that of
+# the installed package. The package is looked for below EXECUTORCH_DIR, a variable of CMake or of the environment.
+if(NOT TARGET executorch::runtime AND NOT TARGET executorch_core)
+  if(NOT EXECUTORCH_DIR AND DEFINED ENV{EXECUTORCH_DIR})
+    set(EXECUTORCH_DIR $ENV{EXECUTORCH_DIR})
+  endif()
+  if(EXECUTORCH_DIR)
+    list(PREPEND CMAKE_PREFIX_PATH ${EXECUTORCH_DIR})
+  endif()
+  find_package(executorch CONFIG)
+  if(NOT executorch_FOUND)
+    message(FATAL_ERROR "ExecuTorch was not found: set EXECUTORCH_DIR to the folder that its Python package is installed in "
+                        "(.../site-packages/executorch)")
+  endif()
+endif()
+
+if(TARGET executorch::runtime)
+  set(ETWGPU_RUNTIME executorch::runtime)
+else()
+  set(ETWGPU_RUNTIME executorch_core)
+endif()
+get_target_property(_etwgpu_aliased ${ETWGPU_RUNTIME} ALIASED_TARGET)
+if(_etwgpu_aliased)
+  get_target_property(_etwgpu_runtime_type ${_etwgpu_aliased} TYPE)
+else()
+  get_target_property(_etwgpu_runtime_type ${ETWGPU_RUNTIME} TYPE)
+endif()
+string(COMPARE EQUAL "${_etwgpu_runtime_type}" SHARED_LIBRARY ETWGPU_RUNTIME_IS_SHARED)
