@@ -1,0 +1,159 @@
+//! Device memory of one program: allocation of all buffers, upload of constants, resolution of bindings.
+
+use super::convert::to_device;
+use super::host::DataSource;
+use crate::error::{Error, Result};
+use crate::gpu::{Buffer, BufferRange, Gpu, Memory, MemoryKind};
+use crate::graph::{Constant, Tensor, ValueId};
+use crate::ops::Bind;
+use crate::plan::{NONE, Plan, Storage, StorageKind};
+use crate::shader::Elem;
+
+/// All tensor memory of a program.
+pub(super) struct Arena {
+    /// Shared activation buffers first, in the plan's order, then one buffer per constant storage.
+    buffers: Vec<Buffer>,
+    /// For each storage, its buffer.
+    place: Vec<u32>,
+}
+
+/// A binding as buffer number, offset and length in bytes.
+pub(super) type Place = (u32, u64, u64);
+
+impl Arena {
+    pub fn new(gpu: &Gpu, plan: &Plan, payload: &[u8], data: &dyn DataSource) -> Result<Arena> {
+        let mut arena = Arena { buffers: Vec::new(), place: vec![NONE; plan.storages.len()] };
+        for &bytes in &plan.buffers {
+            arena.buffers.push(gpu.buffer(MemoryKind::Activations, bytes, "activations")?);
+        }
+        for (index, storage) in plan.storages.iter().enumerate().filter(|(_, storage)| storage.used) {
+            let place = match storage.kind {
+                StorageKind::Activation(buffer) => buffer,
+                kind => {
+                    let kind = if kind == StorageKind::Cache { MemoryKind::Caches } else { MemoryKind::Weights };
+                    let buffer = gpu.buffer(kind, storage.bytes, &plan.graph.describe(storage.owner))?;
+                    upload(gpu, plan, storage, &buffer, (payload, data))?;
+                    arena.buffers.push(buffer);
+                    arena.buffers.len() as u32 - 1
+                }
+            };
+            if let Some(slot) = arena.place.get_mut(index) {
+                *slot = place;
+            }
+        }
+        Ok(arena)
+    }
+
+    /// Overwrites all activations and scratch with `byte`.
+    pub fn fill(&self, gpu: &Gpu, byte: u8) -> Result<()> {
+        let shared = |b: &&Buffer| matches!(b.kind(), MemoryKind::Activations | MemoryKind::Scratch);
+        self.buffers.iter().filter(shared).try_for_each(|b| gpu.stream(b, 0, &vec![byte; b.bytes() as usize]))
+    }
+
+    /// Bytes by kind.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        self.buffers.iter().for_each(|buffer| memory.add(buffer.kind(), buffer.bytes()));
+        memory
+    }
+
+    /// The buffer of a tensor.
+    pub fn of(&self, plan: &Plan, id: ValueId) -> Result<&Buffer> {
+        let storage = plan.storage.get(id.index()).copied().unwrap_or(NONE);
+        let place = self.place.get(storage as usize).copied().unwrap_or(NONE);
+        let missing = || Error::Internal(format!("{} has no memory", plan.graph.describe(id)));
+        self.buffers.get(place as usize).ok_or_else(missing)
+    }
+
+    /// Finds what a binding of node `node` points at.
+    pub fn place(&self, gpu: &Gpu, plan: &Plan, node: usize, bind: Bind) -> Result<Place> {
+        let (id, range) = match bind {
+            Bind::Scratch(n) => {
+                let buffers = plan.scratch.get(node).and_then(|areas| areas.get(n as usize)).copied();
+                let buffer = buffers.unwrap_or(NONE);
+                let bytes = self.buffers.get(buffer as usize).map_or(0, Buffer::bytes);
+                return Ok((buffer, 0, bytes.min(gpu.caps().max_binding & !15)));
+            }
+            Bind::Value(id) => (id, None),
+            Bind::Range(id, offset, bytes) => (id, Some((offset, bytes))),
+        };
+        let storage = plan.storage.get(id.index()).copied().unwrap_or(NONE);
+        let whole = plan.storages.get(storage as usize).map_or(0, |s| s.bytes.max(16).next_multiple_of(16));
+        let (offset, bytes) = range.unwrap_or((0, whole));
+        let bytes = bytes.max(16).next_multiple_of(16);
+        if bytes > gpu.caps().max_binding {
+            let (what, limit) = (plan.graph.describe(id), gpu.caps().max_binding);
+            let op = plan.graph.nodes.get(node).map_or("", |n| &n.op);
+            return Err(Error::unsupported(op, format!("{what} has {bytes} bytes, one binding covers {limit}")));
+        }
+        Ok((self.place.get(storage as usize).copied().unwrap_or(NONE), offset, bytes))
+    }
+
+    /// A place as a range to bind.
+    pub fn range(&self, (buffer, offset, bytes): Place) -> Result<BufferRange<'_>> {
+        let buffer = self.buffers.get(buffer as usize);
+        let buffer = buffer.ok_or_else(|| Error::Internal("a binding points at no buffer".into()))?;
+        if offset + bytes > buffer.bytes() {
+            let room = buffer.bytes();
+            return Err(Error::Internal(format!("a binding of {bytes} bytes at {offset} passes the {room} there are")));
+        }
+        Ok(BufferRange { buffer, offset, bytes })
+    }
+
+    /// Makes sure that the scratch areas of a node hold `sizes`; a shape that no probe foresaw may need more.
+    pub fn grow_scratch(&mut self, gpu: &Gpu, plan: &mut Plan, node: usize, sizes: &[u64]) -> Result<()> {
+        let Some(areas) = plan.scratch.get_mut(node) else { return Ok(()) };
+        for (n, &bytes) in sizes.iter().enumerate() {
+            let held = areas.get(n).and_then(|&b| self.buffers.get(b as usize)).map_or(0, Buffer::bytes);
+            if held >= bytes {
+                continue;
+            }
+            log::warn!("a shape outside the probed ones needs {bytes} bytes of scratch");
+            self.buffers.push(gpu.buffer(MemoryKind::Scratch, bytes, "scratch")?);
+            areas.resize(areas.len().max(n + 1), NONE);
+            if let Some(area) = areas.get_mut(n) {
+                *area = self.buffers.len() as u32 - 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn upload(
+    gpu: &Gpu,
+    plan: &Plan,
+    storage: &Storage,
+    buffer: &Buffer,
+    (payload, data): (&[u8], &dyn DataSource),
+) -> Result<()> {
+    let Some(tensor) = plan.graph.tensor(storage.owner) else { return Ok(()) };
+    let constant = tensor.constant.and_then(|c| plan.graph.constants.get(c as usize));
+    let elem = Elem::of(tensor.dtype, gpu.caps().f16);
+    match constant {
+        Some(Constant::Named { key }) => data.with(key, &mut |bytes| stream(gpu, buffer, bytes, tensor, elem, key)),
+        Some(Constant::Inline { offset, available }) => {
+            let bytes = payload.get(*offset..offset + available).unwrap_or_default();
+            stream(gpu, buffer, bytes, tensor, elem, "inline constant")
+        }
+        Some(Constant::Empty) => stream(gpu, buffer, &[], tensor, elem, "empty constant"),
+        None => Ok(()),
+    }
+}
+
+fn stream(gpu: &Gpu, buffer: &Buffer, bytes: &[u8], tensor: &Tensor, elem: Elem, name: &str) -> Result<()> {
+    const PIECE: usize = 4 << 20;
+    let size = tensor.stored.size();
+    let needed = tensor.max.numel() as usize * size;
+    let Some(bytes) = bytes.get(..needed) else {
+        let found = bytes.len();
+        return Err(Error::Data(format!("{name} has {found} bytes, {} {} needs {needed}", tensor.stored, tensor.max)));
+    };
+    if to_device(&[], tensor.stored, elem)?.is_none() {
+        return gpu.stream(buffer, 0, bytes);
+    }
+    for (index, piece) in bytes.chunks(PIECE * size).enumerate() {
+        let converted = to_device(piece, tensor.stored, elem)?.unwrap_or_default();
+        gpu.stream(buffer, (index * PIECE) as u64 * u64::from(elem.size()), &converted)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! A loaded program: device objects made from a plan, and calls on them.
+
+mod convert;
+mod host;
+mod memory;
+mod sequence;
+
+use std::sync::Arc;
+
+pub use host::{DataSource, HostTensor, HostValue, NoData, Outputs};
+
+use crate::error::{Error, Result};
+use crate::gpu::{Buffer, Copy, Gpu, Memory, MemoryKind, Profile, Staging};
+use crate::graph::{Dims, Tensor, Value, ValueId};
+use crate::options::Options;
+use crate::passes;
+use crate::payload;
+use crate::plan::Plan;
+use crate::shader::{Elem, LIVE_VECTORS};
+use memory::Arena;
+use sequence::{Groups, Sequence, Workshop};
+
+/// Input shapes whose dispatches are kept at the same time.
+const SEQUENCES: usize = 4;
+
+/// A program on a device.
+pub struct Program {
+    gpu: Arc<Gpu>,
+    options: Options,
+    plan: Plan,
+    arena: Arena,
+    groups: Groups,
+    live: Buffer,
+    staging: Staging,
+    sequences: Vec<Sequence>,
+    calls: u64,
+}
+
+impl Program {
+    /// Loads a payload: everything is allocated, uploaded and compiled when this returns.
+    pub fn load(payload: &[u8], data: &dyn DataSource, options: Options) -> Result<Program> {
+        Program::load_with(payload, data, options, Profile::Full)
+    }
+
+    /// Loads a payload onto a device opened with `profile`.
+    pub fn load_with(bytes: &[u8], data: &dyn DataSource, options: Options, profile: Profile) -> Result<Program> {
+        let graph = payload::parse(bytes)?;
+        let gpu = Gpu::open(options.adapter.as_deref(), profile)?;
+        let graph = passes::run(graph, gpu.caps(), &options)?;
+        let plan = Plan::new(graph, gpu.caps(), &options)?;
+        let arena = Arena::new(&gpu, &plan, bytes, data)?;
+        let live = gpu.buffer(MemoryKind::Parameters, (LIVE_VECTORS * 16) as u64, "live values")?;
+        let staging = Staging::new(&gpu, output_bytes(&plan))?;
+        let steps = plan.probes.iter().map(|p| p.lowered.iter().map(|l| l.steps.len()).sum()).max().unwrap_or(0);
+        let sequences = (0..SEQUENCES).map(|_| Sequence::new(&gpu, steps, &live)).collect::<Result<_>>()?;
+        let groups = Groups::new();
+        let mut program = Program { gpu, options, plan, arena, groups, live, staging, sequences, calls: 0 };
+        program.warm_up()?;
+        program.gpu.flush()?;
+        log::debug!("{}", program.plan);
+        Ok(program)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// Bytes on the device by kind.
+    pub fn memory(&self) -> Memory {
+        let mut memory = self.arena.memory();
+        memory.add(MemoryKind::Staging, self.staging.bytes());
+        let params = self.sequences.iter().map(Sequence::bytes).sum::<u64>();
+        memory.add(MemoryKind::Parameters, params + self.live.bytes());
+        memory
+    }
+
+    /// Overwrites all activation and scratch memory with one byte. Results never depend on what was there; tests prove it.
+    pub fn fill_activations(&self, byte: u8) -> Result<()> {
+        self.arena.fill(&self.gpu, byte)
+    }
+
+    fn split(&mut self) -> (Workshop<'_>, &mut Vec<Sequence>, &Buffer) {
+        let Program { gpu, options, plan, arena, groups, sequences, live, .. } = self;
+        (Workshop { gpu, plan, arena, groups, options }, sequences, live)
+    }
+
+    /// Compiles every kernel and makes every bind group that the probed shapes need; the largest and the smallest shape
+    /// keep their dispatches.
+    fn warm_up(&mut self) -> Result<()> {
+        let probes = self.plan.probes.len();
+        for probe in (0..probes).rev() {
+            let key = self.plan.probes.get(probe).map(|p| p.inputs.clone()).unwrap_or_default();
+            let symints = vec![0; self.plan.graph.values.len()];
+            let slot = probe.min(SEQUENCES - 1);
+            let (mut shop, sequences, live) = self.split();
+            if let Some(sequence) = sequences.get_mut(slot) {
+                sequence.build(&mut shop, &key, symints, &|_, _| Ok(0), live)?;
+            }
+        }
+        self.plan.probes.truncate(1);
+        Ok(())
+    }
+
+    /// Runs one call. `inputs` and `outputs` are in the order of the program; every output is complete on return. When it
+    /// fails before the device starts, nothing has changed.
+    pub fn execute(&mut self, inputs: &[HostValue<'_>], outputs: &mut dyn Outputs) -> Result<()> {
+        self.gpu.check()?;
+        let call = self.read_inputs(inputs)?;
+        let index = self.sequence(&call)?;
+        for (id, bytes) in &call.writes {
+            self.gpu.write(self.arena.of(&self.plan, *id)?, 0, bytes);
+        }
+        self.run(index, outputs)
+    }
+
+    fn read_inputs<'a>(&self, inputs: &'a [HostValue<'a>]) -> Result<Call<'a>> {
+        let ids = &self.plan.graph.inputs;
+        if inputs.len() != ids.len() {
+            let (found, expected) = (inputs.len(), ids.len());
+            return Err(Error::shape("execute", format!("{found} inputs, the program takes {expected}")));
+        }
+        let mut call = Call { inputs, symints: vec![0; self.plan.graph.values.len()], ..Call::default() };
+        for (index, (&id, input)) in ids.iter().zip(inputs).enumerate() {
+            match self.plan.graph.value(id) {
+                Value::Tensor(tensor) => {
+                    let (dims, bytes) = read_tensor(index, tensor, input, self.gpu.caps().f16)?;
+                    call.key.push(dims);
+                    call.writes.push((id, bytes));
+                }
+                _ => {
+                    call.key.push(Dims::default());
+                    if let Some(slot) = call.symints.get_mut(id.index()) {
+                        *slot = read_symint(index, input)?;
+                    }
+                }
+            }
+        }
+        Ok(call)
+    }
+
+    /// The sequence for this call, built if its shapes are new.
+    fn sequence(&mut self, call: &Call<'_>) -> Result<usize> {
+        self.calls += 1;
+        let calls = self.calls;
+        let known = self.sequences.iter().position(|s| s.key.as_deref() == Some(&call.key));
+        let oldest = self.sequences.iter().enumerate().min_by_key(|(_, s)| s.used).map_or(0, |(i, _)| i);
+        let index = known.unwrap_or(oldest);
+        let inputs = self.plan.graph.inputs.clone();
+        let host = |id: ValueId, element: usize| call.integer(&inputs, id, element);
+        let symint_inputs: Vec<(usize, i32)> = inputs
+            .iter()
+            .filter(|id| matches!(self.plan.graph.value(**id), Value::SymInt))
+            .map(|id| (id.index(), call.symints.get(id.index()).copied().unwrap_or(0)))
+            .collect();
+        let (mut shop, sequences, live) = self.split();
+        let Some(sequence) = sequences.get_mut(index) else {
+            return Err(Error::Internal("there is no sequence".into()));
+        };
+        sequence.used = calls;
+        let key = sequence.key.take();
+        if known.is_some() {
+            for (id, number) in symint_inputs {
+                if let Some(slot) = sequence.symints.get_mut(id) {
+                    *slot = number;
+                }
+            }
+            if sequence.refresh(&mut shop, &host)? {
+                sequence.key = key;
+                return Ok(index);
+            }
+        }
+        sequence.build(&mut shop, &call.key, call.symints.clone(), &host, live)?;
+        Ok(index)
+    }
+
+    fn run(&mut self, index: usize, outputs: &mut dyn Outputs) -> Result<()> {
+        let sequence = self.sequences.get(index).ok_or_else(|| Error::Internal("there is no sequence".into()))?;
+        self.gpu.write(&self.live, 0, &live_values(&self.plan, &sequence.symints));
+        let (copies, parts, total) = self.output_copies(sequence)?;
+        let timed = outputs.profiling();
+        let work = self.gpu.submit(&sequence.dispatches, &sequence.common, &copies, &self.staging, timed)?;
+        let timings = self.gpu.finish(work, &self.staging, total, |bytes| {
+            parts.iter().try_for_each(|part| deliver(part, bytes, outputs))
+        })?;
+        self.gpu.check()?;
+        if timed {
+            for (name, timing) in sequence.names(&self.plan).iter().zip(&timings) {
+                outputs.step(name, timing.start, timing.end);
+            }
+        }
+        Ok(())
+    }
+
+    fn output_copies(&self, sequence: &Sequence) -> Result<(Vec<Copy<'_>>, Vec<Part>, u64)> {
+        let (mut copies, mut parts, mut total) = (Vec::new(), Vec::new(), 0);
+        for (index, &id) in self.plan.graph.outputs.iter().enumerate() {
+            let dims = sequence.shapes.get(id.index()).copied().unwrap_or_default();
+            match self.plan.elem(id, self.gpu.caps()) {
+                Some(elem) => {
+                    let bytes = (u64::from(dims.numel()) * u64::from(elem.size())).next_multiple_of(4);
+                    copies.push(Copy { from: self.arena.of(&self.plan, id)?, to: total, bytes });
+                    parts.push(Part { index, dims, elem: Some(elem), offset: total as usize, number: 0 });
+                    total += bytes.next_multiple_of(16);
+                }
+                None => {
+                    let number = sequence.symints.get(id.index()).copied().unwrap_or(0);
+                    parts.push(Part { index, dims, elem: None, offset: 0, number });
+                }
+            }
+        }
+        Ok((copies, parts, total))
+    }
+}
+
+/// One output of a call: a range of the staging buffer, or a number.
+struct Part {
+    index: usize,
+    dims: Dims,
+    elem: Option<Elem>,
+    offset: usize,
+    number: i32,
+}
+
+fn deliver(part: &Part, staged: &[u8], outputs: &mut dyn Outputs) -> Result<()> {
+    let Some(elem) = part.elem else { return outputs.scalar(part.index, i64::from(part.number)) };
+    let refuse = |why: String| Error::shape(format!("output {}", part.index), why);
+    let dtype = outputs.dtype(part.index).ok_or_else(|| refuse("it is no tensor of a known type".into()))?;
+    let memory = outputs.tensor(part.index, &part.dims)?;
+    let needed = part.dims.numel() as usize * dtype.size();
+    let room = memory.len();
+    let Some(memory) = memory.get_mut(..needed) else {
+        return Err(refuse(format!("it has room for {room} bytes, {dtype} {} needs {needed}", part.dims)));
+    };
+    convert::to_host(staged.get(part.offset..).unwrap_or_default(), elem, memory, dtype).map_err(|_| {
+        refuse(format!("it is {dtype}, but the program gives {elem:?}"))
+    })
+}
+
+/// The checked inputs of one call.
+#[derive(Default)]
+struct Call<'a> {
+    inputs: &'a [HostValue<'a>],
+    key: Vec<Dims>,
+    writes: Vec<(ValueId, std::borrow::Cow<'a, [u8]>)>,
+    symints: Vec<i32>,
+}
+
+impl Call<'_> {
+    fn integer(&self, ids: &[ValueId], id: ValueId, element: usize) -> Result<i64> {
+        let index = ids.iter().position(|&input| input == id);
+        match index.and_then(|index| self.inputs.get(index)) {
+            Some(HostValue::Tensor(tensor)) => tensor.integer(element),
+            Some(HostValue::Int(number)) => Ok(*number),
+            _ => Err(Error::shape("input", format!("%{} is no integer tensor", id.0))),
+        }
+    }
+}
+
+fn read_tensor<'a>(
+    index: usize,
+    tensor: &Tensor,
+    input: &'a HostValue<'a>,
+    f16: bool,
+) -> Result<(Dims, std::borrow::Cow<'a, [u8]>)> {
+    let refuse = |why: String| Error::shape(format!("input {index}"), why);
+    let HostValue::Tensor(host) = input else {
+        return Err(refuse(format!("it is no tensor, expected {} {}", tensor.dtype, tensor.max)));
+    };
+    let fits = host.dims.len() == tensor.max.len() && host.dims.iter().zip(tensor.max.iter()).all(|(n, max)| n <= max);
+    if !fits {
+        return Err(refuse(format!("its shape is {}, the program has room for {}", host.dims, tensor.max)));
+    }
+    let needed = host.dims.numel() as usize * host.dtype.size();
+    let found = host.bytes.len();
+    let bytes = host.bytes.get(..needed);
+    let bytes = bytes.ok_or_else(|| refuse(format!("it has {found} bytes, {} needs {needed}", host.dims)))?;
+    let elem = Elem::of(tensor.dtype, f16);
+    let converted = convert::to_device(bytes, host.dtype, elem).map_err(|e| match e {
+        Error::Shape { why, .. } if host.dtype.size() == 8 => refuse(why),
+        _ => refuse(format!("it is {}, expected {}", host.dtype, tensor.dtype)),
+    })?;
+    Ok((host.dims, converted.map_or(std::borrow::Cow::Borrowed(bytes), std::borrow::Cow::Owned)))
+}
+
+fn read_symint(index: usize, input: &HostValue<'_>) -> Result<i32> {
+    let refuse = |why: String| Error::shape(format!("input {index}"), why);
+    let number = match input {
+        HostValue::Int(number) => *number,
+        HostValue::Tensor(tensor) if tensor.dims.numel() == 1 => tensor.integer(0)?,
+        _ => return Err(refuse("expected an integer".into())),
+    };
+    i32::try_from(number).map_err(|_| refuse(format!("{number} does not fit 32 bits")))
+}
+
+fn live_values(plan: &Plan, symints: &[i32]) -> Vec<u8> {
+    let count = plan.slots.iter().max().map_or(0, |&slot| slot as usize) + 1;
+    let mut values = vec![0i32; count];
+    for (&slot, &number) in plan.slots.iter().zip(symints) {
+        if let Some(value) = values.get_mut(slot as usize).filter(|_| slot != 0) {
+            *value = number;
+        }
+    }
+    values.iter().flat_map(|n| n.to_le_bytes()).collect()
+}
+
+fn output_bytes(plan: &Plan) -> u64 {
+    let storage = |id: &ValueId| plan.storage.get(id.index()).and_then(|&s| plan.storages.get(s as usize));
+    plan.graph.outputs.iter().filter_map(storage).map(|s| s.bytes.next_multiple_of(16)).sum()
+}

@@ -1,0 +1,241 @@
+//! The dispatches of one combination of input shapes, kept so that the next call with the same shapes changes nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::memory::{Arena, Place};
+use crate::error::{Error, Result};
+use crate::gpu::{BindGroup, Buffer, Dispatch, Gpu, MemoryKind, PARAMS_STRIDE};
+use crate::graph::{Dims, ValueId};
+use crate::ops::{Bound, Lowered, Step};
+use crate::options::Options;
+use crate::plan::{Plan, apply};
+use crate::shader::Kernel;
+
+/// Bind groups by kernel and places: the same in every sequence that uses them.
+pub(super) type Groups = HashMap<(Kernel, Vec<Place>), Arc<BindGroup>>;
+
+/// Reads an element of a graph input from host memory.
+pub(super) type HostRead<'a> = &'a dyn Fn(ValueId, usize) -> Result<i64>;
+
+/// What building dispatches needs besides the sequence itself.
+pub(super) struct Workshop<'a> {
+    pub gpu: &'a Gpu,
+    pub plan: &'a mut Plan,
+    pub arena: &'a mut Arena,
+    pub groups: &'a mut Groups,
+    pub options: &'a Options,
+}
+
+pub(super) struct Sequence {
+    /// Live shapes of the inputs; `None` when nothing valid is here.
+    pub key: Option<Vec<Dims>>,
+    /// When it was last used.
+    pub used: u64,
+    pub shapes: Vec<Dims>,
+    pub symints: Vec<i32>,
+    pub dispatches: Vec<Dispatch>,
+    pub common: BindGroup,
+    lowered: Vec<Lowered>,
+    /// First dispatch of each node.
+    starts: Vec<usize>,
+    /// Nodes that depend on per-call numbers.
+    volatile: Vec<usize>,
+    bounds: Vec<Bound>,
+    params: Buffer,
+}
+
+impl Sequence {
+    pub fn new(gpu: &Gpu, steps: usize, live: &Buffer) -> Result<Sequence> {
+        let params = params_buffer(gpu, steps)?;
+        let common = gpu.bind_common(&params, live)?;
+        let (shapes, symints, dispatches, lowered) = Default::default();
+        let (starts, volatile, bounds) = Default::default();
+        Ok(Sequence {
+            key: None,
+            used: 0,
+            shapes,
+            symints,
+            dispatches,
+            common,
+            lowered,
+            starts,
+            volatile,
+            bounds,
+            params,
+        })
+    }
+
+    /// Bytes of its parameters on the device.
+    pub fn bytes(&self) -> u64 {
+        self.params.bytes()
+    }
+
+    /// Lowers the whole graph for `key` and makes all dispatches.
+    pub fn build(
+        &mut self,
+        shop: &mut Workshop<'_>,
+        key: &[Dims],
+        symints: Vec<i32>,
+        host: HostRead<'_>,
+        live: &Buffer,
+    ) -> Result<()> {
+        self.key = None;
+        self.symints = symints;
+        self.shapes = shop.plan.max_shapes();
+        for (&id, dims) in shop.plan.graph.inputs.iter().zip(key) {
+            if let Some(slot) = self.shapes.get_mut(id.index()) {
+                *slot = *dims;
+            }
+        }
+        let device = (shop.gpu.caps(), shop.options);
+        self.lowered = shop.plan.lower_all(&mut self.shapes, &mut self.symints, host, device)?;
+        let nodes = 0..self.lowered.len();
+        self.volatile = nodes.filter(|&n| self.lowered.get(n).is_some_and(|l| l.volatile)).collect();
+        self.collect_bounds();
+        self.check_bounds(shop.plan)?;
+        let steps = self.lowered.iter().map(|l| l.steps.len()).sum();
+        self.reserve(shop.gpu, steps, live)?;
+        self.make_dispatches(shop)?;
+        self.key = Some(key.to_vec());
+        Ok(())
+    }
+
+    fn reserve(&mut self, gpu: &Gpu, steps: usize, live: &Buffer) -> Result<()> {
+        if steps as u64 * u64::from(PARAMS_STRIDE) > self.params.bytes() {
+            log::warn!("a shape outside the probed ones needs {steps} dispatches");
+            self.params = params_buffer(gpu, steps)?;
+            self.common = gpu.bind_common(&self.params, live)?;
+        }
+        Ok(())
+    }
+
+    fn make_dispatches(&mut self, shop: &mut Workshop<'_>) -> Result<()> {
+        self.dispatches.clear();
+        self.starts.clear();
+        let mut params = Vec::new();
+        for (node, lowered) in self.lowered.iter().enumerate() {
+            self.starts.push(self.dispatches.len());
+            shop.arena.grow_scratch(shop.gpu, shop.plan, node, &lowered.scratch)?;
+            for step in &lowered.steps {
+                let slot = self.dispatches.len();
+                self.dispatches.push(dispatch(shop, node, step, slot)?);
+                params.extend(words(step));
+                params.resize(params.len().next_multiple_of(PARAMS_STRIDE as usize), 0);
+            }
+        }
+        if !params.is_empty() {
+            shop.gpu.write(&self.params, 0, &params);
+        }
+        Ok(())
+    }
+
+    /// Asks the nodes that depend on per-call numbers again. Returns false when a shape came out different, so that
+    /// everything has to be built anew. Fails, with nothing submitted, when a number is out of bounds.
+    pub fn refresh(&mut self, shop: &mut Workshop<'_>, host: HostRead<'_>) -> Result<bool> {
+        let mut tensor_nodes = Vec::new();
+        for node in self.volatile.clone() {
+            if self.lowered.get(node).is_some_and(|l| l.symint.is_some()) {
+                let lowered = self.lower(shop, node, host)?;
+                apply(&lowered, &mut self.shapes, &mut self.symints);
+            } else {
+                tensor_nodes.push(node);
+            }
+        }
+        self.check_bounds(shop.plan)?;
+        for node in tensor_nodes {
+            let lowered = self.lower(shop, node, host)?;
+            let Some(known) = self.lowered.get_mut(node) else { continue };
+            if lowered.shapes != known.shapes {
+                return Ok(false);
+            }
+            if lowered == *known {
+                continue;
+            }
+            if lowered.steps.len() != known.steps.len() || lowered.scratch != known.scratch {
+                return Ok(false);
+            }
+            *known = lowered;
+            self.patch(shop, node)?;
+        }
+        Ok(true)
+    }
+
+    fn lower(&self, shop: &Workshop<'_>, node: usize, host: HostRead<'_>) -> Result<Lowered> {
+        shop.plan.lower_one(node, &self.shapes, &self.symints, host, (shop.gpu.caps(), shop.options))
+    }
+
+    fn patch(&mut self, shop: &mut Workshop<'_>, node: usize) -> Result<()> {
+        let start = self.starts.get(node).copied().unwrap_or(0);
+        let steps = self.lowered.get(node).map_or(&[][..], |l| &l.steps);
+        for (index, step) in steps.iter().enumerate() {
+            let slot = start + index;
+            let fresh = dispatch(shop, node, step, slot)?;
+            shop.gpu.write(&self.params, slot as u64 * u64::from(PARAMS_STRIDE), &words(step));
+            if let Some(known) = self.dispatches.get_mut(slot) {
+                *known = fresh;
+            }
+        }
+        Ok(())
+    }
+
+    fn collect_bounds(&mut self) {
+        self.bounds.clear();
+        for bound in self.lowered.iter().flat_map(|l| &l.bounds) {
+            if !self.bounds.contains(bound) {
+                self.bounds.push(bound.clone());
+            }
+        }
+    }
+
+    fn check_bounds(&self, plan: &Plan) -> Result<()> {
+        for bound in &self.bounds {
+            let id = plan.slots.iter().position(|&slot| slot == bound.value.slot && slot != 0);
+            let live = id.and_then(|id| self.symints.get(id)).copied().unwrap_or(0);
+            let value = i64::from(live) + i64::from(bound.value.base);
+            let Bound { extent, limit, what, .. } = *bound;
+            if value < 0 || value + i64::from(extent) > i64::from(limit) {
+                return Err(Error::shape(what, format!("{value} with length {extent} is outside 0..{limit}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// One name and the dispatch count per node, for profiles: `aten.mm.default gemm BM=64 <16>`.
+    pub fn names(&self, plan: &Plan) -> Vec<String> {
+        let nodes = plan.graph.nodes.iter().zip(&self.lowered);
+        nodes
+            .flat_map(|(node, lowered)| {
+                lowered.steps.iter().map(|step| format!("{} {}", node.op, crate::plan::describe(step)))
+            })
+            .collect()
+    }
+}
+
+fn params_buffer(gpu: &Gpu, steps: usize) -> Result<Buffer> {
+    gpu.buffer(MemoryKind::Parameters, steps.max(1) as u64 * u64::from(PARAMS_STRIDE), "kernel parameters")
+}
+
+fn words(step: &Step) -> Vec<u8> {
+    step.params.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn dispatch(shop: &mut Workshop<'_>, node: usize, step: &Step, slot: usize) -> Result<Dispatch> {
+    if step.params.len() * 4 > PARAMS_STRIDE as usize {
+        let bytes = step.params.len() * 4;
+        return Err(Error::Internal(format!("{} has {bytes} bytes of parameters", step.kernel.body.name())));
+    }
+    let pipeline = shop.gpu.pipeline(&step.kernel)?;
+    let places: Vec<Place> =
+        step.binds.iter().map(|&b| shop.arena.place(shop.gpu, shop.plan, node, b)).collect::<Result<_>>()?;
+    let group = match shop.groups.get(&(step.kernel.clone(), places.clone())) {
+        Some(group) => group.clone(),
+        None => {
+            let ranges = places.iter().map(|&place| shop.arena.range(place)).collect::<Result<Vec<_>>>()?;
+            let group = Arc::new(shop.gpu.bind(&pipeline, &ranges)?);
+            shop.groups.insert((step.kernel.clone(), places), group.clone());
+            group
+        }
+    };
+    Ok(Dispatch { pipeline, group, params: slot as u32 * PARAMS_STRIDE, grid: step.grid })
+}

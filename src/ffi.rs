@@ -1,0 +1,482 @@
+//! The C ABI that the C++ backend calls. `include/executorch_webgpu.h` is generated from this file.
+//!
+//! Every function returns a status: 0 is success, every other number is a cause of [`Error`]. The sentence that belongs to
+//! the last failure on the calling thread is read with [`etwgpu_last_error`]. Out-parameters are written on success only.
+//! No panic leaves this file: each entry point runs inside `guard`.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use crate::error::{Error, Result};
+use crate::exec::Program;
+use crate::gpu::{self, Memory, MemoryKind, Profile};
+use crate::options::{OptionValue, Options};
+
+mod host;
+mod logger;
+
+/// Version of the structs and functions below; grows by one with each incompatible change.
+pub const ETWGPU_ABI_VERSION: u32 = 1;
+
+/// Success.
+pub const ETWGPU_OK: u32 = 0;
+/// A broken invariant of the delegate.
+pub const ETWGPU_INTERNAL: u32 = 1;
+/// The payload is malformed.
+pub const ETWGPU_PAYLOAD: u32 = 2;
+/// An operator, or a form of one, that the delegate does not run.
+pub const ETWGPU_UNSUPPORTED: u32 = 3;
+/// Arguments that do not fit the program.
+pub const ETWGPU_SHAPE: u32 = 4;
+/// A runtime or compile option of a wrong type or value.
+pub const ETWGPU_OPTION: u32 = 5;
+/// Named data that is missing or too short.
+pub const ETWGPU_DATA: u32 = 6;
+/// No device, a lost device or an error of the graphics API.
+pub const ETWGPU_DEVICE: u32 = 7;
+/// Device or host memory is exhausted.
+pub const ETWGPU_OUT_OF_MEMORY: u32 = 8;
+
+/// `EtwgpuArg::kind`: an argument without a value.
+pub const ETWGPU_ARG_NONE: u32 = 0;
+/// `EtwgpuArg::kind`: a tensor.
+pub const ETWGPU_ARG_TENSOR: u32 = 1;
+/// `EtwgpuArg::kind`: an integer or a bool, in `int_value`.
+pub const ETWGPU_ARG_INT: u32 = 2;
+/// `EtwgpuArg::kind`: a floating-point number, in `double_value`.
+pub const ETWGPU_ARG_DOUBLE: u32 = 3;
+
+/// `EtwgpuOption::kind`: a bool, in `int_value` as 0 or 1.
+pub const ETWGPU_OPTION_BOOL: u32 = 0;
+/// `EtwgpuOption::kind`: an integer, in `int_value`.
+pub const ETWGPU_OPTION_INT: u32 = 1;
+/// `EtwgpuOption::kind`: a NUL-terminated string, in `string_value`.
+pub const ETWGPU_OPTION_STRING: u32 = 2;
+
+/// A loaded program: device buffers, pipelines and the plan of one delegate instance. One call at a time; any thread.
+pub struct EtwgpuProgram {
+    program: Program,
+}
+
+/// Bytes lent by the host until `free_data` is called.
+#[repr(C)]
+pub struct EtwgpuData {
+    /// First byte; at least 4-byte aligned is faster, any alignment works.
+    pub data: *const u8,
+    /// Number of bytes.
+    pub len: usize,
+    /// What the host needs in order to free it.
+    pub owner: *mut c_void,
+}
+
+/// Everything the delegate asks of its host. A callback returns 0 for success. Callbacks that a call cannot need may be
+/// null: `get_data` and `free_data` serve `etwgpu_init`, the others `etwgpu_execute`; `log` serves both.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct EtwgpuHost {
+    /// Passed back to every callback but `log`.
+    pub context: *mut c_void,
+    /// Writes one line; `level` is 1 error, 2 warning, 3 info, 4 debug. Kept for the life of the process; called from any
+    /// thread; `message` is UTF-8 and not NUL-terminated.
+    pub log: Option<extern "C" fn(level: u32, message: *const c_char, len: usize)>,
+    /// Lends the named data `key` (UTF-8, `key_len` bytes, not NUL-terminated).
+    pub get_data: Option<
+        extern "C" fn(context: *mut c_void, key: *const c_char, key_len: usize, out: *mut EtwgpuData) -> u32,
+    >,
+    /// Takes lent data back.
+    pub free_data: Option<extern "C" fn(context: *mut c_void, data: *mut EtwgpuData)>,
+    /// Resizes output `index` (counted from 0 among the outputs) and tells where its bytes go and how many fit.
+    pub resize_output: Option<
+        extern "C" fn(
+            context: *mut c_void,
+            index: usize,
+            dims: *const u32,
+            rank: usize,
+            out_data: *mut *mut u8,
+            out_len: *mut usize,
+        ) -> u32,
+    >,
+    /// Sets output `index`, a scalar EValue, to an integer.
+    pub set_scalar: Option<extern "C" fn(context: *mut c_void, index: usize, value: i64) -> u32>,
+    /// Records one profiled step; times are nanoseconds on one clock. Null unless a tracer listens.
+    pub profile: Option<
+        extern "C" fn(context: *mut c_void, name: *const c_char, name_len: usize, start_ns: u64, end_ns: u64),
+    >,
+}
+
+/// One argument of `etwgpu_execute`. For an output tensor, `data` and `len` are ignored: `resize_output` gives them.
+#[repr(C)]
+pub struct EtwgpuArg {
+    /// One of `ETWGPU_ARG_*`.
+    pub kind: u32,
+    /// ExecuTorch's `ScalarType` number, for a tensor.
+    pub scalar_type: i32,
+    /// Integer or bool value.
+    pub int_value: i64,
+    /// Floating-point value.
+    pub double_value: f64,
+    /// First element.
+    pub data: *const u8,
+    /// Bytes at `data`.
+    pub len: usize,
+    /// `rank` sizes.
+    pub dims: *const i32,
+    /// `rank` entries, or null for the contiguous order.
+    pub dim_order: *const u8,
+    /// Number of dimensions.
+    pub rank: usize,
+}
+
+/// A runtime option (load-time runtime spec, or process-wide default).
+#[repr(C)]
+pub struct EtwgpuOption {
+    /// NUL-terminated name.
+    pub key: *const c_char,
+    /// One of `ETWGPU_OPTION_*`.
+    pub kind: u32,
+    /// Value of a bool or an integer.
+    pub int_value: i64,
+    /// Value of a string; ExecuTorch's options hold at most 255 bytes.
+    pub string_value: *const c_char,
+}
+
+/// A compile spec: what the exporter wrote beside the payload.
+#[repr(C)]
+pub struct EtwgpuSpec {
+    /// NUL-terminated name.
+    pub key: *const c_char,
+    /// Value; may be null when `len` is 0.
+    pub data: *const u8,
+    /// Bytes at `data`.
+    pub len: usize,
+}
+
+/// Arguments of `etwgpu_init`.
+#[repr(C)]
+pub struct EtwgpuInit {
+    /// Callbacks for this call.
+    pub host: EtwgpuHost,
+    /// The delegate payload; not used after the call returns.
+    pub payload: *const u8,
+    /// Bytes at `payload`.
+    pub payload_len: usize,
+    /// Compile specs.
+    pub specs: *const EtwgpuSpec,
+    /// Number of compile specs.
+    pub specs_len: usize,
+    /// Runtime options of this load; they override the process-wide ones.
+    pub options: *const EtwgpuOption,
+    /// Number of runtime options.
+    pub options_len: usize,
+}
+
+/// Bytes held on the device by kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EtwgpuMemory {
+    /// Immutable constants.
+    pub weights: u64,
+    /// Constants that the program writes: KV caches.
+    pub caches: u64,
+    /// Inputs, outputs and intermediate tensors.
+    pub activations: u64,
+    /// Buffers that only one operator uses at a time.
+    pub scratch: u64,
+    /// Buffers that the host reads outputs from.
+    pub staging: u64,
+    /// Kernel parameters and per-call values.
+    pub parameters: u64,
+    /// The highest sum of all of the above so far.
+    pub peak: u64,
+}
+
+thread_local! {
+    static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+static DEFAULTS: Mutex<Option<Options>> = Mutex::new(None);
+
+fn guard(work: impl FnOnce() -> Result<()>) -> u32 {
+    let error = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return ETWGPU_OK,
+        Ok(Err(error)) => error,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Error::Internal(format!("panic: {text}"))
+        }
+    };
+    let status = error.status();
+    LAST_ERROR.with(|last| *last.borrow_mut() = error.to_string());
+    status
+}
+
+fn null(what: &str) -> Error {
+    Error::shape(what, "is null")
+}
+
+/// Copies `text` and a NUL into `buffer`, cut to `capacity`; returns the length of the whole text without the NUL.
+///
+/// # Safety
+/// `buffer` is null or writable for `capacity` bytes.
+unsafe fn copy_text(text: &str, buffer: *mut c_char, capacity: usize) -> usize {
+    if !buffer.is_null() && capacity > 0 {
+        let length = text.len().min(capacity - 1);
+        // SAFETY: `length + 1 <= capacity`, and the caller vouches for `capacity` bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), length);
+            buffer.add(length).write(0);
+        }
+    }
+    text.len()
+}
+
+/// # Safety
+/// `text` is null or a NUL-terminated string.
+unsafe fn string(text: *const c_char, what: &str) -> Result<String> {
+    if text.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: not null, and the caller vouches for the NUL.
+    let text = unsafe { CStr::from_ptr(text) };
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// # Safety
+/// `data` is null or readable for `len` elements.
+unsafe fn slice<'a, T>(data: *const T, len: usize, what: &str) -> Result<&'a [T]> {
+    match (data.is_null(), len) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(null(what)),
+        // SAFETY: not null, and the caller vouches for `len` elements.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts(data, len) }),
+    }
+}
+
+/// # Safety
+/// The option's pointers are null or NUL-terminated strings.
+unsafe fn option(option: &EtwgpuOption) -> Result<(String, OptionValue)> {
+    // SAFETY: as the caller vouches.
+    let key = unsafe { string(option.key, "option key") }?;
+    let value = match option.kind {
+        ETWGPU_OPTION_BOOL => OptionValue::Bool(option.int_value != 0),
+        ETWGPU_OPTION_INT => OptionValue::Int(option.int_value),
+        // SAFETY: as the caller vouches.
+        ETWGPU_OPTION_STRING => OptionValue::Str(unsafe { string(option.string_value, &key) }?),
+        kind => return Err(Error::Option(format!("{key} has kind {kind}, expected 0, 1 or 2"))),
+    };
+    Ok((key, value))
+}
+
+fn defaults() -> std::sync::MutexGuard<'static, Option<Options>> {
+    DEFAULTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Version of this interface; equal to `ETWGPU_ABI_VERSION` of the header it was built with.
+#[unsafe(no_mangle)]
+pub extern "C" fn etwgpu_abi_version() -> u32 {
+    ETWGPU_ABI_VERSION
+}
+
+/// True when a GPU adapter, or a CPU that stands in for one, can be opened.
+#[unsafe(no_mangle)]
+pub extern "C" fn etwgpu_is_available() -> bool {
+    catch_unwind(gpu::adapter_available).unwrap_or(false)
+}
+
+/// Copies the sentence of the last failure on this thread, NUL-terminated, cut to `capacity` bytes; returns its full
+/// length without the NUL.
+///
+/// # Safety
+/// `buffer` is null or writable for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_last_error(buffer: *mut c_char, capacity: usize) -> usize {
+    // SAFETY: as the caller vouches.
+    LAST_ERROR.with(|last| unsafe { copy_text(&last.borrow(), buffer, capacity) })
+}
+
+/// Sets a process-wide default for programs loaded later.
+///
+/// # Safety
+/// `entry` is null or valid; its pointers are null or NUL-terminated strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_set_option(entry: *const EtwgpuOption) -> u32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        let entry = unsafe { entry.as_ref() }.ok_or_else(|| null("option"))?;
+        // SAFETY: as the caller vouches.
+        let (key, value) = unsafe { option(entry) }?;
+        defaults().get_or_insert_default().set(&key, &value)
+    })
+}
+
+/// Reads a process-wide default. A string goes to `buffer`, and `out->string_value` points there.
+///
+/// # Safety
+/// `key` is null or a NUL-terminated string, `out` is null or writable, `buffer` is null or writable for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_get_option(
+    key: *const c_char,
+    out: *mut EtwgpuOption,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> u32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        let name = unsafe { string(key, "option key") }?;
+        // SAFETY: as the caller vouches.
+        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
+        let value = defaults().get_or_insert_default().get(&name);
+        let value = value.ok_or_else(|| Error::Option(format!("{name} is unknown")))?;
+        let (kind, number, text) = match value {
+            OptionValue::Bool(on) => (ETWGPU_OPTION_BOOL, i64::from(on), String::new()),
+            OptionValue::Int(number) => (ETWGPU_OPTION_INT, number, String::new()),
+            OptionValue::Str(text) => (ETWGPU_OPTION_STRING, 0, text),
+        };
+        // SAFETY: as the caller vouches.
+        unsafe { copy_text(&text, buffer, capacity) };
+        *out = EtwgpuOption { key, kind, int_value: number, string_value: buffer };
+        Ok(())
+    })
+}
+
+/// Loads a program. On success `*out` holds a handle that `etwgpu_destroy` frees.
+///
+/// # Safety
+/// `init` is null or valid with valid pointers for its lengths; `out` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_init(init: *const EtwgpuInit, out: *mut *mut EtwgpuProgram) -> u32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        let init = unsafe { init.as_ref() }.ok_or_else(|| null("init"))?;
+        // SAFETY: as the caller vouches.
+        let out = unsafe { out.as_mut() }.ok_or_else(|| null("out"))?;
+        logger::install(init.host.log);
+        let mut options = defaults().clone().unwrap_or_default();
+        // SAFETY: as the caller vouches.
+        for spec in unsafe { slice(init.specs, init.specs_len, "compile specs") }? {
+            // SAFETY: as the caller vouches.
+            let key = unsafe { string(spec.key, "compile spec key") }?;
+            // SAFETY: as the caller vouches.
+            options.compile_spec(&key, unsafe { slice(spec.data, spec.len, &key) }?)?;
+        }
+        // SAFETY: as the caller vouches.
+        for entry in unsafe { slice(init.options, init.options_len, "options") }? {
+            // SAFETY: as the caller vouches.
+            let (key, value) = unsafe { option(entry) }?;
+            options.set(&key, &value)?;
+        }
+        // SAFETY: as the caller vouches.
+        let payload = unsafe { slice(init.payload, init.payload_len, "payload") }?;
+        let data = host::HostData(&init.host);
+        let program = Program::load_with(payload, &data, options, Profile::Full)?;
+        *out = Box::into_raw(Box::new(EtwgpuProgram { program }));
+        Ok(())
+    })
+}
+
+/// Runs a program: `args` are its inputs, then its outputs. All outputs are complete on return. A failure before the
+/// device starts changes nothing.
+///
+/// # Safety
+/// `program` is null or a live handle that no other thread uses now; `host` is null or valid; `args` is null or readable
+/// for `len` elements with valid pointers for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_execute(
+    program: *mut EtwgpuProgram,
+    host: *const EtwgpuHost,
+    args: *const EtwgpuArg,
+    len: usize,
+) -> u32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        let program = &mut unsafe { program.as_mut() }.ok_or_else(|| null("program"))?.program;
+        // SAFETY: as the caller vouches.
+        let host = unsafe { host.as_ref() }.ok_or_else(|| null("host"))?;
+        // SAFETY: as the caller vouches.
+        let args = unsafe { slice(args, len, "args") }?;
+        let graph = &program.plan().graph;
+        let (inputs, outputs) = (graph.inputs.len(), graph.outputs.len());
+        let Some((given, wanted)) = args.split_at_checked(inputs).filter(|(_, rest)| rest.len() == outputs) else {
+            return Err(Error::shape("execute", format!("{len} arguments, expected {inputs} inputs and {outputs} outputs")));
+        };
+        // SAFETY: as the caller vouches.
+        let given = given.iter().enumerate().map(|(i, arg)| unsafe { host::value(i, arg) }).collect::<Result<Vec<_>>>()?;
+        program.execute(&given, &mut host::HostOutputs::new(host, wanted))
+    })
+}
+
+/// Frees a program. Null is nothing to free.
+///
+/// # Safety
+/// `program` is null or a live handle, which is dead afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_destroy(program: *mut EtwgpuProgram) {
+    if !program.is_null() {
+        // SAFETY: the handle came from `Box::into_raw` in `etwgpu_init`, and the caller gives it up.
+        let program = unsafe { Box::from_raw(program) };
+        guard(|| {
+            drop(program);
+            Ok(())
+        });
+    }
+}
+
+fn report(memory: Memory) -> EtwgpuMemory {
+    EtwgpuMemory {
+        weights: memory.of(MemoryKind::Weights),
+        caches: memory.of(MemoryKind::Caches),
+        activations: memory.of(MemoryKind::Activations),
+        scratch: memory.of(MemoryKind::Scratch),
+        staging: memory.of(MemoryKind::Staging),
+        parameters: memory.of(MemoryKind::Parameters),
+        peak: memory.peak(),
+    }
+}
+
+/// What all programs of the process hold on devices.
+///
+/// # Safety
+/// `out` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_memory(out: *mut EtwgpuMemory) -> u32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        *unsafe { out.as_mut() }.ok_or_else(|| null("out"))? = report(gpu::memory());
+        Ok(())
+    })
+}
+
+/// What one program holds on its device.
+///
+/// # Safety
+/// `program` is null or a live handle, `out` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_program_memory(program: *const EtwgpuProgram, out: *mut EtwgpuMemory) -> u32 {
+    guard(|| {
+        // SAFETY: as the caller vouches.
+        let program = unsafe { program.as_ref() }.ok_or_else(|| null("program"))?;
+        // SAFETY: as the caller vouches.
+        *unsafe { out.as_mut() }.ok_or_else(|| null("out"))? = report(program.program.memory());
+        Ok(())
+    })
+}
+
+/// Copies the plan of a program in words, NUL-terminated, cut to `capacity` bytes; returns its full length, 0 for null.
+///
+/// # Safety
+/// `program` is null or a live handle, `buffer` is null or writable for `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn etwgpu_program_plan(
+    program: *const EtwgpuProgram,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    // SAFETY: as the caller vouches.
+    let Some(program) = (unsafe { program.as_ref() }) else { return 0 };
+    let text = catch_unwind(AssertUnwindSafe(|| program.program.plan().to_string())).unwrap_or_default();
+    // SAFETY: as the caller vouches.
+    unsafe { copy_text(&text, buffer, capacity) }
+}

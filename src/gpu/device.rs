@@ -1,0 +1,190 @@
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::caps::{Caps, CoopShape};
+use super::choose::adapter;
+use super::pipelines::Pipelines;
+use crate::error::{Error, Result};
+
+/// How much of an adapter to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// All limits and all features that kernels know.
+    #[default]
+    Full,
+    /// WebGPU's guaranteed limits and no optional feature.
+    Minimal,
+}
+
+/// A device with its queue, its pipelines and what it can do. Shared by all programs that chose the same adapter.
+pub struct Gpu {
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) pipelines: Pipelines,
+    pub(super) pending: AtomicUsize,
+    caps: Caps,
+    name: String,
+    lost: Arc<Mutex<Option<String>>>,
+}
+
+struct Entry {
+    selector: Option<String>,
+    profile: Profile,
+    gpu: Arc<Gpu>,
+}
+
+static OPEN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a future that wgpu completes on the calling thread.
+pub(super) fn ready<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::yield_now(),
+        }
+    }
+}
+
+impl Gpu {
+    /// The device that `selector` names (see [`crate::options::Options::adapter`]); opened on first use, and again after a
+    /// loss.
+    pub fn open(selector: Option<&str>, profile: Profile) -> Result<Arc<Gpu>> {
+        let mut open = lock(&OPEN);
+        open.retain(|entry| entry.gpu.check().is_ok());
+        let known = open.iter().find(|e| e.selector.as_deref() == selector && e.profile == profile);
+        if let Some(entry) = known {
+            return Ok(entry.gpu.clone());
+        }
+        let gpu = Arc::new(Gpu::create(&adapter(selector)?, profile)?);
+        open.push(Entry { selector: selector.map(str::to_string), profile, gpu: gpu.clone() });
+        Ok(gpu)
+    }
+
+    fn create(adapter: &wgpu::Adapter, profile: Profile) -> Result<Gpu> {
+        let (features, limits) = match profile {
+            Profile::Full => (adapter.features() & wanted_features(), adapter.limits()),
+            Profile::Minimal => (wgpu::Features::empty(), wgpu::Limits::default()),
+        };
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("executorch-webgpu"),
+            required_features: features,
+            required_limits: limits.clone(),
+            // SAFETY: the one experimental feature in use, cooperative matrices, is only reached by kernels of this crate.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
+            memory_hints: wgpu::MemoryHints::Performance,
+            trace: wgpu::Trace::Off,
+        };
+        let info = adapter.get_info();
+        let (device, queue) = ready(adapter.request_device(&descriptor))
+            .map_err(|e| Error::Device(format!("{} gave no device: {e}", info.name)))?;
+        let lost = Arc::new(Mutex::new(None));
+        let told = lost.clone();
+        device.set_device_lost_callback(move |reason, text| {
+            *lock(&told) = Some(format!("{reason:?} {text}"));
+        });
+        device.on_uncaptured_error(Arc::new(|error: wgpu::Error| log::error!("uncaptured: {error}")));
+        let caps = capabilities(adapter, features, &limits);
+        log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);
+        let pipelines = Pipelines::new(&device);
+        Ok(Gpu { device, queue, pipelines, pending: AtomicUsize::new(0), caps, name: info.name, lost })
+    }
+
+    /// What the device can do.
+    pub fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    /// The adapter's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Fails once the device is lost.
+    pub fn check(&self) -> Result<()> {
+        match &*lock(&self.lost) {
+            Some(reason) => Err(Error::Device(format!("{} is lost: {reason}; load the program again", self.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Loses the device on purpose, as a driver reset would.
+    pub fn destroy(&self) {
+        self.device.destroy();
+        let _ = self.device.poll(wgpu::PollType::Poll);
+        lock(&self.lost).get_or_insert_with(|| "destroyed".to_string());
+    }
+
+    /// Runs `work` and turns every error of the graphics API in it into an [`Error`].
+    pub(super) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        self.check()?;
+        let filters =
+            [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory];
+        let scopes = filters.map(|filter| self.device.push_error_scope(filter));
+        let output = work();
+        let mut first = None;
+        for scope in scopes.into_iter().rev() {
+            let error = ready(scope.pop());
+            first = first.or(error);
+        }
+        match first {
+            None => Ok(output),
+            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory(format!("on {}", self.name))),
+            Some(error) => {
+                self.check()?;
+                Err(Error::Device(error.to_string()))
+            }
+        }
+    }
+}
+
+fn wanted_features() -> wgpu::Features {
+    wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::PIPELINE_CACHE
+        | wgpu::Features::IMMEDIATES
+        | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
+}
+
+fn capabilities(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu::Limits) -> Caps {
+    let info = adapter.get_info();
+    let has = |feature| features.contains(feature);
+    let f16 = has(wgpu::Features::SHADER_F16);
+    let coop = if f16 && has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+        adapter.cooperative_matrix_properties().iter().filter_map(coop_shape).collect()
+    } else {
+        Vec::new()
+    };
+    Caps {
+        f16,
+        subgroup: has(wgpu::Features::SUBGROUP).then_some((info.subgroup_min_size, info.subgroup_max_size)),
+        timestamps: has(wgpu::Features::TIMESTAMP_QUERY),
+        pipeline_cache: has(wgpu::Features::PIPELINE_CACHE),
+        immediate_bytes: if has(wgpu::Features::IMMEDIATES) { limits.max_immediate_size } else { 0 },
+        coop,
+        max_binding: limits.max_storage_buffer_binding_size,
+        max_buffer: limits.max_buffer_size,
+        max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+        shared_bytes: limits.max_compute_workgroup_storage_size,
+        max_invocations: limits.max_compute_invocations_per_workgroup,
+        max_size_x: limits.max_compute_workgroup_size_x,
+        max_groups: limits.max_compute_workgroups_per_dimension,
+        storage_alignment: limits.min_storage_buffer_offset_alignment,
+        uniform_alignment: limits.min_uniform_buffer_offset_alignment,
+    }
+}
+
+fn coop_shape(p: &wgpu::CooperativeMatrixProperties) -> Option<CoopShape> {
+    use wgpu::CooperativeScalarType::{F16, F32};
+    let half = p.ab_type == F16 && (p.cr_type == F16 || p.cr_type == F32);
+    half.then_some(CoopShape { m: p.m_size, n: p.n_size, k: p.k_size, f16_accumulate: p.cr_type == F16 })
+}

@@ -1,0 +1,15 @@
+//! The device: the only module that names wgpu.
+
+mod buffers;
+mod caps;
+mod choose;
+mod device;
+mod pipelines;
+mod submit;
+
+pub use buffers::{Buffer, Memory, MemoryKind, memory};
+pub use caps::{Caps, CoopShape};
+pub use choose::adapter_available;
+pub use device::{Gpu, Profile};
+pub use pipelines::{BindGroup, BufferRange, PARAMS_STRIDE, Pipeline};
+pub use submit::{Copy, Dispatch, Staging, Submission, Timing};

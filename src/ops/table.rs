@@ -1,0 +1,28 @@
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::{Op, symbolic, unary};
+
+/// The families. Adding one here is all the registration there is.
+pub const TABLE: &[&[Op]] = &[symbolic::OPS, unary::OPS];
+
+/// The row of an operator.
+pub fn find(name: &str) -> Option<&'static Op> {
+    static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| TABLE.iter().flat_map(|family| family.iter()).map(|op| (op.name, op)).collect());
+    index.get(name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> = TABLE.iter().flat_map(|family| family.iter()).map(|op| op.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,127 @@
+//! Runtime options: process-wide defaults, load-time runtime specs and compile specs, all parsed into [`Options`].
+
+use crate::error::{Error, Result};
+
+/// An option's value as ExecuTorch carries it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionValue {
+    /// `bool`
+    Bool(bool),
+    /// `int`
+    Int(i64),
+    /// `const char*`
+    Str(String),
+}
+
+/// Everything a user can choose.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// GEMMs of quantised layers accumulate in f16: faster, less exact. Off by default.
+    pub enable_f16_accumulate_gemm: bool,
+    /// KV caches of `sdpa_with_kv_cache` are kept in f16: half the memory. Off by default.
+    pub enable_f16_kv_cache: bool,
+    /// Query rows that one attention workgroup handles; 0 lets the delegate choose.
+    pub sdpa_query_tile: u32,
+    /// Which adapter: a part of its name (any case) or its index; the best one when absent.
+    pub adapter: Option<String>,
+    /// Compile spec of static programs: expect single-row calls too. Every program here handles both; the value is checked.
+    pub webgpu_record_q4gsw_decode_route: bool,
+}
+
+/// Name, type and meaning of each runtime option, for documentation.
+pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
+    ("enable_f16_accumulate_gemm", "bool", "accumulate quantised GEMMs in f16: faster, less exact; default false"),
+    ("enable_f16_kv_cache", "bool", "keep the KV caches of sdpa_with_kv_cache in f16; default false"),
+    ("sdpa_query_tile", "int", "query rows per attention workgroup; default 0, the delegate chooses"),
+    ("adapter", "string", "GPU to use: part of its name, or its index; default: the most capable one"),
+];
+
+impl Options {
+    /// Sets one runtime option. Unknown names are logged and ignored, as other backends' options may be among them.
+    pub fn set(&mut self, key: &str, value: &OptionValue) -> Result<()> {
+        match key {
+            "enable_f16_accumulate_gemm" => self.enable_f16_accumulate_gemm = boolean(key, value)?,
+            "enable_f16_kv_cache" => self.enable_f16_kv_cache = boolean(key, value)?,
+            "sdpa_query_tile" => {
+                let OptionValue::Int(n) = value else { return Err(wrong(key, "an int", value)) };
+                self.sdpa_query_tile = u32::try_from(*n)
+                    .map_err(|_| Error::Option(format!("{key} is {n}, expected 0 or a number of rows")))?;
+            }
+            "adapter" => {
+                let OptionValue::Str(name) = value else { return Err(wrong(key, "a string", value)) };
+                self.adapter = (!name.is_empty()).then(|| name.clone());
+            }
+            _ => log::warn!("option {key} is unknown and ignored"),
+        }
+        Ok(())
+    }
+
+    /// The current value of an option; `None` for unknown names.
+    pub fn get(&self, key: &str) -> Option<OptionValue> {
+        Some(match key {
+            "enable_f16_accumulate_gemm" => OptionValue::Bool(self.enable_f16_accumulate_gemm),
+            "enable_f16_kv_cache" => OptionValue::Bool(self.enable_f16_kv_cache),
+            "sdpa_query_tile" => OptionValue::Int(i64::from(self.sdpa_query_tile)),
+            "adapter" => OptionValue::Str(self.adapter.clone().unwrap_or_default()),
+            _ => return None,
+        })
+    }
+
+    /// Reads one compile spec. Unknown ones belong to the exporter and are ignored.
+    pub fn compile_spec(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        if key == "webgpu_record_q4gsw_decode_route" {
+            let [byte] = value else {
+                return Err(Error::Payload(format!("compile spec {key} has {} bytes, expected 1", value.len())));
+            };
+            self.webgpu_record_q4gsw_decode_route = *byte != 0;
+        }
+        Ok(())
+    }
+}
+
+fn boolean(key: &str, value: &OptionValue) -> Result<bool> {
+    match value {
+        OptionValue::Bool(b) => Ok(*b),
+        other => Err(wrong(key, "a bool", other)),
+    }
+}
+
+fn wrong(key: &str, expected: &str, found: &OptionValue) -> Error {
+    Error::Option(format!("{key} is {found:?}, expected {expected}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_option_round_trips_and_checks_its_type() {
+        for (key, kind, _) in RUNTIME_OPTIONS {
+            let (good, bad) = match *kind {
+                "bool" => (OptionValue::Bool(true), OptionValue::Int(1)),
+                "int" => (OptionValue::Int(32), OptionValue::Bool(true)),
+                _ => (OptionValue::Str("llvm".into()), OptionValue::Int(0)),
+            };
+            let mut options = Options::default();
+            options.set(key, &good).unwrap();
+            assert_eq!(options.get(key), Some(good));
+            let text = options.set(key, &bad).unwrap_err().to_string();
+            assert!(text.contains(key) && text.contains(kind), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_decode_route_spec_is_one_byte() {
+        let mut options = Options::default();
+        options.compile_spec("webgpu_record_q4gsw_decode_route", &[1]).unwrap();
+        assert!(options.webgpu_record_q4gsw_decode_route);
+        assert!(options.compile_spec("webgpu_record_q4gsw_decode_route", &[]).is_err());
+        assert!(options.compile_spec("webgpu_record_q4gsw_decode_route", &[0, 1]).is_err());
+        options.compile_spec("require_dynamic_shapes", &[]).unwrap();
+    }
+
+    #[test]
+    fn a_negative_tile_is_refused() {
+        assert!(Options::default().set("sdpa_query_tile", &OptionValue::Int(-1)).is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! Graph to graph, without a device: each pass is a pure function, and the graph is checked after each.
+
+mod f16_cache;
+mod in_place;
+mod prepack;
+
+use crate::error::{Error, Result};
+use crate::gpu::Caps;
+use crate::graph::Graph;
+use crate::options::Options;
+
+type Pass = fn(Graph, &Caps, &Options) -> Result<Graph>;
+
+const PASSES: &[(&str, Pass)] =
+    &[("prepack", prepack::run), ("f16_cache", f16_cache::run), ("in_place", in_place::run)];
+
+/// Runs all passes in order.
+pub fn run(mut graph: Graph, caps: &Caps, options: &Options) -> Result<Graph> {
+    for (name, pass) in PASSES {
+        graph = pass(graph, caps, options)?;
+        graph.check().map_err(|e| Error::Internal(format!("after pass {name}: {e}")))?;
+    }
+    Ok(graph)
+}
+
+#[cfg(test)]
+mod testing {
+    use crate::graph::{Constant, DType, Dims, Graph, Node, Tensor, Value, ValueId};
+
+    /// Builds small graphs: each method returns the id of what it added.
+    #[derive(Default)]
+    pub struct Builder(pub Graph);
+
+    impl Builder {
+        pub fn tensor(&mut self, sizes: &[u32], constant: Option<u32>) -> ValueId {
+            let max = Dims::new(sizes).unwrap();
+            self.0.push(Value::Tensor(Tensor { dtype: DType::F32, stored: DType::F32, max, constant }))
+        }
+
+        pub fn constant(&mut self, sizes: &[u32], key: &str) -> ValueId {
+            let index = self.0.constants.len() as u32;
+            self.0.constants.push(Constant::Named { key: key.into() });
+            self.tensor(sizes, Some(index))
+        }
+
+        pub fn node(&mut self, op: &str, args: &[ValueId]) {
+            self.0.nodes.push(Node { op: op.into(), args: args.to_vec() });
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Graph -> what to allocate: storages (who shares bytes with whom), buffers (who shares memory over time), live slots.
+//! Pure data; [`crate::exec`] turns it into device objects.
+
+mod display;
+mod lifetimes;
+mod probe;
+mod storage;
+
+use crate::error::{Error, Result};
+use crate::gpu::Caps;
+use crate::graph::{Dims, Graph, Value, ValueId};
+use crate::ops::{self, Env, Op};
+use crate::options::Options;
+use crate::shader::{Elem, LIVE_VECTORS};
+
+pub(crate) use display::describe;
+pub use probe::{DynamicAxis, Probe};
+pub(crate) use probe::apply;
+pub use storage::NONE;
+
+/// What a storage is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageKind {
+    /// An immutable constant.
+    Weight,
+    /// A constant that the program writes.
+    Cache,
+    /// An input, an output or an intermediate tensor: it lives in this buffer of [`Plan::buffers`].
+    Activation(u32),
+}
+
+/// Bytes of one or more tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Storage {
+    /// The tensor that gives it its name.
+    pub owner: ValueId,
+    /// Bytes at the largest shape.
+    pub bytes: u64,
+    /// Kind.
+    pub kind: StorageKind,
+    /// False when no node and no output touches it: it gets no memory.
+    pub used: bool,
+}
+
+/// The plan of one program.
+#[derive(Debug)]
+pub struct Plan {
+    /// The graph after all passes.
+    pub graph: Graph,
+    /// The operator of each node.
+    pub ops: Vec<&'static Op>,
+    /// Storage of each value; [`NONE`] for scalars.
+    pub storage: Vec<u32>,
+    /// All storages.
+    pub storages: Vec<Storage>,
+    /// Bytes of each shared buffer.
+    pub buffers: Vec<u64>,
+    /// For each node, the shared buffer of each of its scratch areas.
+    pub scratch: Vec<Vec<u32>>,
+    /// Slot in the live buffer of each value.
+    pub slots: Vec<u32>,
+    /// Input dimensions that change from call to call.
+    pub dynamic: Vec<DynamicAxis>,
+    /// One lowering of the whole graph per probed shape, the largest first.
+    pub probes: Vec<Probe>,
+}
+
+impl Plan {
+    /// Plans a graph for a device. Fails with all unknown operators at once, or with the first argument that an operator
+    /// refuses at the largest shape.
+    pub fn new(graph: Graph, caps: &Caps, options: &Options) -> Result<Plan> {
+        let ops = resolve(&graph)?;
+        let slots = slots(&graph)?;
+        let (storage, storages) = storage::assign(&graph, &ops, caps)?;
+        let dynamic = probe::dynamic_axes(&graph);
+        let mut plan = Plan {
+            graph,
+            ops,
+            storage,
+            storages,
+            buffers: Vec::new(),
+            scratch: Vec::new(),
+            slots,
+            dynamic,
+            probes: Vec::new(),
+        };
+        plan.probes = probe::run(&plan, caps, options)?;
+        lifetimes::assign(&mut plan);
+        Ok(plan)
+    }
+
+    /// Element type of a tensor on a device.
+    pub fn elem(&self, id: ValueId, caps: &Caps) -> Option<Elem> {
+        self.graph.tensor(id).map(|t| Elem::of(t.dtype, caps.f16))
+    }
+
+    /// The largest shape of every value.
+    pub fn max_shapes(&self) -> Vec<Dims> {
+        let dims = |value: &Value| match value {
+            Value::Tensor(t) => t.max,
+            _ => Dims::default(),
+        };
+        self.graph.values.iter().map(dims).collect()
+    }
+
+    /// An environment over this plan.
+    pub fn env<'a>(
+        &'a self,
+        shapes: &'a [Dims],
+        symints: &'a [i32],
+        host: &'a dyn Fn(ValueId, usize) -> Result<i64>,
+        (caps, options): (&'a Caps, &'a Options),
+    ) -> Env<'a> {
+        let (graph, slots, storage) = (&self.graph, &self.slots[..], &self.storage[..]);
+        Env { graph, shapes, symints, slots, storage, host, caps, options }
+    }
+}
+
+fn resolve(graph: &Graph) -> Result<Vec<&'static Op>> {
+    let mut missing: Vec<String> = Vec::new();
+    let mut found = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        match ops::find(&node.op) {
+            Some(op) => found.push(op),
+            None => {
+                let args: Vec<String> = node.args.iter().map(|&id| graph.describe(id)).collect();
+                let text = format!("{}({})", node.op, args.join(", "));
+                if !missing.contains(&text) {
+                    missing.push(text);
+                }
+            }
+        }
+    }
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let names: Vec<&str> = missing.iter().filter_map(|text| text.split('(').next()).collect();
+    Err(Error::unsupported(
+        names.join(", "),
+        format!(
+            "no kernel for: {}; keep them off the delegate with the partitioner's operator_blocklist",
+            missing.join("; ")
+        ),
+    ))
+}
+
+fn slots(graph: &Graph) -> Result<Vec<u32>> {
+    let mut next = 0;
+    let slots: Vec<u32> = graph
+        .values
+        .iter()
+        .map(|value| match value {
+            Value::SymInt => {
+                next += 1;
+                next
+            }
+            _ => 0,
+        })
+        .collect();
+    if next as usize >= LIVE_VECTORS * 4 {
+        return Err(Error::unsupported("SymInt", format!("{next} of them, at most {}", LIVE_VECTORS * 4 - 1)));
+    }
+    Ok(slots)
+}

@@ -1,0 +1,10 @@
+//! Test models as payload bytes, run through the public path: load, execute, compare.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+pub mod data;
+pub mod model;
+pub mod writer;
+
+pub use data::{Data, assert_close, tolerance};
+pub use model::Model;
+

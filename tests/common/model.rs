@@ -1,0 +1,183 @@
+use std::collections::HashMap;
+
+use executorch_webgpu::error::{Error, Result};
+use executorch_webgpu::exec::{DataSource, HostTensor, HostValue, Outputs, Program};
+use executorch_webgpu::gpu::Profile;
+use executorch_webgpu::graph::{DType, Dims};
+use executorch_webgpu::options::Options;
+
+use super::data::Data;
+use super::writer::{Bytes, Entry, Id, Payload};
+
+/// Builds a model value by value; every method returns the id of what it added.
+#[derive(Clone, Default)]
+pub struct Model {
+    pub payload: Payload,
+    pub named: HashMap<String, Vec<u8>>,
+    output_types: Vec<DType>,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        Model::default()
+    }
+
+    pub fn add(&mut self, entry: Entry) -> Id {
+        self.payload.values.push(entry);
+        self.payload.values.len() - 1
+    }
+
+    pub fn null(&mut self) -> Id {
+        self.add(Entry::Null)
+    }
+
+    pub fn int(&mut self, n: i64) -> Id {
+        self.add(Entry::Int(n))
+    }
+
+    pub fn double(&mut self, x: f64) -> Id {
+        self.add(Entry::Double(x))
+    }
+
+    pub fn boolean(&mut self, b: bool) -> Id {
+        self.add(Entry::Bool(b))
+    }
+
+    pub fn text(&mut self, text: &str) -> Id {
+        self.add(Entry::Text(text.into()))
+    }
+
+    pub fn ints(&mut self, items: &[i64]) -> Id {
+        self.add(Entry::Ints(items.to_vec()))
+    }
+
+    pub fn list(&mut self, items: &[Id]) -> Id {
+        self.add(Entry::List(items.to_vec()))
+    }
+
+    pub fn symint(&mut self) -> Id {
+        self.add(Entry::SymInt)
+    }
+
+    /// A tensor that a node will define; `dims` is the bound.
+    pub fn tensor(&mut self, dtype: DType, dims: &[u32]) -> Id {
+        self.add(Entry::Tensor { dtype, dims: dims.to_vec(), constant: -1 })
+    }
+
+    pub fn input(&mut self, dtype: DType, dims: &[u32]) -> Id {
+        let id = self.tensor(dtype, dims);
+        self.payload.inputs.push(id);
+        id
+    }
+
+    /// A constant in the named data; equal bytes share one key, as the exporter does it.
+    pub fn constant(&mut self, data: &Data) -> Id {
+        let bytes = data.bytes();
+        let known = self.named.iter().find(|(_, known)| **known == bytes).map(|(key, _)| key.clone());
+        let key = known.unwrap_or_else(|| format!("key{}", self.named.len()));
+        self.named.insert(key.clone(), bytes);
+        self.payload.constants.push(Bytes::Named(key));
+        let constant = self.payload.constants.len() as i32 - 1;
+        self.add(Entry::Tensor { dtype: data.dtype, dims: data.dims.clone(), constant })
+    }
+
+    pub fn op(&mut self, name: &str, args: &[Id]) {
+        self.payload.calls.push((name.into(), args.to_vec()));
+    }
+
+    /// Makes a value an output; its host type is the tensor's own.
+    pub fn output(&mut self, id: Id) {
+        let dtype = match self.payload.values[id] {
+            Entry::Tensor { dtype, .. } => dtype,
+            _ => DType::I64,
+        };
+        self.payload.outputs.push(id);
+        self.output_types.push(dtype);
+    }
+
+    /// `inputs -> op(inputs.., args..) -> one output of this type and bound`.
+    pub fn single(op: &str, inputs: &[&Data], args: &[Entry], dtype: DType, dims: &[u32]) -> Model {
+        let mut m = Model::new();
+        let mut ids: Vec<Id> = inputs.iter().map(|x| m.input(x.dtype, &x.dims)).collect();
+        ids.extend(args.iter().map(|entry| m.add(entry.clone())).collect::<Vec<_>>());
+        let out = m.tensor(dtype, dims);
+        ids.push(out);
+        m.op(op, &ids);
+        m.output(out);
+        m
+    }
+
+    pub fn load(&self) -> Result<Running> {
+        self.load_with(Options::default(), Profile::Full)
+    }
+
+    pub fn load_with(&self, options: Options, profile: Profile) -> Result<Running> {
+        let program = Program::load_with(&self.payload.write(), self, options, profile)?;
+        Ok(Running { program, types: self.output_types.clone() })
+    }
+
+    /// Loads on a full device and on a minimal one, poisons all device memory, runs, and hands both results over.
+    #[track_caller]
+    pub fn check(&self, inputs: &[&Data], verify: impl Fn(&[Data])) {
+        for profile in [Profile::Full, Profile::Minimal] {
+            let mut running = self.load_with(Options::default(), profile).unwrap();
+            running.program.fill_activations(0xFF).unwrap();
+            verify(&running.run(inputs).unwrap());
+        }
+    }
+}
+
+impl DataSource for Model {
+    fn with(&self, key: &str, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        read(self.named.get(key).ok_or_else(|| Error::Data(format!("{key} is not there")))?)
+    }
+}
+
+/// A loaded model.
+pub struct Running {
+    pub program: Program,
+    types: Vec<DType>,
+}
+
+impl Running {
+    pub fn run(&mut self, inputs: &[&Data]) -> Result<Vec<Data>> {
+        let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.bytes()).collect();
+        let tensor = |(x, bytes): (&&Data, &'_ Vec<u8>)| (x.dtype, x.shape(), bytes.clone());
+        let owned: Vec<_> = inputs.iter().zip(&bytes).map(tensor).collect();
+        let values: Vec<HostValue<'_>> = owned
+            .iter()
+            .map(|(dtype, dims, bytes)| HostValue::Tensor(HostTensor { dtype: *dtype, dims: *dims, bytes }))
+            .collect();
+        self.run_values(&values)
+    }
+
+    pub fn run_values(&mut self, inputs: &[HostValue<'_>]) -> Result<Vec<Data>> {
+        let results = self.types.iter().map(|&dtype| (dtype, Vec::new(), Vec::new())).collect();
+        let mut outputs = Collected { results, steps: Vec::new() };
+        self.program.execute(inputs, &mut outputs)?;
+        Ok(outputs.results.iter().map(|(dtype, dims, bytes)| Data::from_bytes(*dtype, dims, bytes)).collect())
+    }
+}
+
+struct Collected {
+    results: Vec<(DType, Vec<u32>, Vec<u8>)>,
+    steps: Vec<String>,
+}
+
+impl Outputs for Collected {
+    fn dtype(&self, index: usize) -> Option<DType> {
+        self.results.get(index).map(|r| r.0)
+    }
+
+    fn tensor(&mut self, index: usize, dims: &Dims) -> Result<&mut [u8]> {
+        let (dtype, shape, bytes) = &mut self.results[index];
+        *shape = dims.to_vec();
+        *bytes = vec![0xFF; dims.numel() as usize * dtype.size()];
+        Ok(bytes)
+    }
+
+    fn scalar(&mut self, index: usize, value: i64) -> Result<()> {
+        self.results[index] = (DType::I64, vec![], value.to_le_bytes().to_vec());
+        Ok(())
+    }
+}

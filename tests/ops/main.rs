@@ -1,0 +1,7 @@
+//! Every operator against an f64 loop written from its formula, through payload bytes and a device.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod unary;
