@@ -1,4 +1,5 @@
 #include <cstring>
+#include <stdexcept>
 
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/backend/interface.h>
@@ -36,13 +37,20 @@ FreeableBuffer payload_buffer() {
   return FreeableBuffer(payload.data(), payload.size(), nullptr);
 }
 
+/// Loads the model and frees `payload`; throws when that fails.
+void* load(FreeableBuffer& payload) {
+  const auto handle = init(&payload);
+  if (!handle.ok()) {
+    throw std::runtime_error("cannot load the model: " + fixture::last_error());
+  }
+  return *handle;
+}
+
 /// A loaded handle and EValues that fit it.
 struct Loaded {
   Loaded() {
     FreeableBuffer payload = payload_buffer();
-    auto loaded = init(&payload);
-    CHECK_EQ(loaded.error(), Error::Ok);
-    handle = loaded.ok() ? *loaded : nullptr;
+    handle = load(payload);
   }
   ~Loaded() {
     backend().destroy(handle);
@@ -73,10 +81,8 @@ struct Loaded {
 TEST(the_payload_is_freed_after_success_only) {
   log_capture::start();
   FreeableBuffer payload = payload_buffer();
-  const auto handle = init(&payload);
-  CHECK_EQ(handle.error(), Error::Ok);
+  backend().destroy(load(payload));
   CHECK_EQ(payload.size(), size_t{0});
-  backend().destroy(*handle);
 
   std::vector<uint8_t> garbage(100, 0xAB);
   FreeableBuffer bad(garbage.data(), garbage.size(), nullptr);
