@@ -87,7 +87,7 @@ pub struct EtwgpuHost {
     >,
     /// Takes lent data back.
     pub free_data: Option<extern "C" fn(context: *mut c_void, data: *mut EtwgpuData)>,
-    /// Resizes output `index` (counted from 0 among the outputs) and tells where its bytes go and how many fit.
+    /// Resizes the output at `index` among all arguments and tells where its bytes go and how many fit.
     pub resize_output: Option<
         extern "C" fn(
             context: *mut c_void,
@@ -98,7 +98,7 @@ pub struct EtwgpuHost {
             out_len: *mut usize,
         ) -> u32,
     >,
-    /// Sets output `index`, a scalar EValue, to an integer.
+    /// Sets the output at `index` among all arguments, a scalar EValue, to an integer.
     pub set_scalar: Option<extern "C" fn(context: *mut c_void, index: usize, value: i64) -> u32>,
     /// Records one profiled step; times are nanoseconds on one clock. Null unless a tracer listens.
     pub profile: Option<
@@ -404,7 +404,7 @@ pub unsafe extern "C" fn etwgpu_execute(
         };
         // SAFETY: as the caller vouches.
         let given = given.iter().enumerate().map(|(i, arg)| unsafe { host::value(i, arg) }).collect::<Result<Vec<_>>>()?;
-        program.execute(&given, &mut host::HostOutputs::new(host, wanted))
+        program.execute(&given, &mut host::HostOutputs::new(host, wanted, inputs))
     })
 }
 

@@ -1,6 +1,7 @@
 //! Runtime options: process-wide defaults, load-time runtime specs and compile specs, all parsed into [`Options`].
 
 use crate::error::{Error, Result};
+use crate::ops::{attention, linear};
 
 /// An option's value as ExecuTorch carries it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,10 @@ pub struct Options {
     pub adapter: Option<String>,
     /// Compile spec of static programs: expect single-row calls too. Every program here handles both; the value is checked.
     pub webgpu_record_q4gsw_decode_route: bool,
+    /// Computes every matrix product in this way where it is possible at all. Not a runtime option: for tests and benches.
+    pub force_gemm: Option<linear::Algorithm>,
+    /// Cuts every attention in this way. Not a runtime option either.
+    pub force_attention: Option<attention::Split>,
 }
 
 /// Name, type and meaning of each runtime option, for documentation.

@@ -59,25 +59,39 @@ unsafe fn dims(what: &str, arg: &EtwgpuArg) -> Result<Dims> {
     let sizes = unsafe { slice(arg.dims, arg.rank, what) }?;
     let sizes: Option<Vec<u32>> = sizes.iter().map(|&n| u32::try_from(n).ok()).collect();
     let sizes = sizes.ok_or_else(|| Error::shape(what, "a size is negative"))?;
-    if !arg.dim_order.is_null() {
-        // SAFETY: not null, and the caller vouches for `rank` elements.
-        let order = unsafe { slice(arg.dim_order, arg.rank, what) }?;
-        let longer = |axis: &&u8| sizes.get(usize::from(**axis)).is_none_or(|&n| n != 1);
-        if !order.iter().filter(longer).is_sorted() {
-            return Err(Error::shape(what, format!("dim order {order:?} is not contiguous; call contiguous() first")));
-        }
+    let dims = Dims::new(&sizes).map_err(|e| Error::shape(what, e.to_string()))?;
+    // SAFETY: as the caller vouches.
+    unsafe { check_order(what, arg, &dims) }?;
+    Ok(dims)
+}
+
+/// Refuses a tensor whose elements are not in row-major order; dimensions of size 1 may stand anywhere.
+///
+/// # Safety
+/// `dim_order` is null or readable for `rank` elements.
+unsafe fn check_order(what: &str, arg: &EtwgpuArg, dims: &Dims) -> Result<()> {
+    if arg.dim_order.is_null() {
+        return Ok(());
     }
-    Dims::new(&sizes).map_err(|e| Error::shape(what, e.to_string()))
+    // SAFETY: not null, and the caller vouches for `rank` elements.
+    let order = unsafe { slice(arg.dim_order, arg.rank, what) }?;
+    let longer = |axis: &&u8| dims.get(usize::from(**axis)).is_none_or(|&n| n != 1);
+    if order.iter().filter(longer).is_sorted() {
+        return Ok(());
+    }
+    Err(Error::shape(what, format!("dim order {order:?} of {dims} is not contiguous; call contiguous() first")))
 }
 
 pub(super) struct HostOutputs<'a> {
     host: &'a EtwgpuHost,
     args: &'a [EtwgpuArg],
+    /// Index of the first output among all arguments.
+    first: usize,
 }
 
 impl<'a> HostOutputs<'a> {
-    pub fn new(host: &'a EtwgpuHost, args: &'a [EtwgpuArg]) -> Self {
-        HostOutputs { host, args }
+    pub fn new(host: &'a EtwgpuHost, args: &'a [EtwgpuArg], first: usize) -> Self {
+        HostOutputs { host, args, first }
     }
 
     fn kind(&self, index: usize) -> u32 {
@@ -96,9 +110,13 @@ impl Outputs for HostOutputs<'_> {
     }
 
     fn tensor(&mut self, index: usize, dims: &Dims) -> Result<&mut [u8]> {
+        if let Some(arg) = self.args.get(index).filter(|arg| arg.rank == dims.len()) {
+            // SAFETY: the caller of `etwgpu_execute` vouches for `rank` entries.
+            unsafe { check_order(&format!("output {index}"), arg, dims) }?;
+        }
         let resize = self.host.resize_output.ok_or_else(|| refused(index, "resizing", 0))?;
         let (mut data, mut len) = (std::ptr::null_mut(), 0);
-        let status = resize(self.host.context, index, dims.as_ptr(), dims.len(), &mut data, &mut len);
+        let status = resize(self.host.context, self.first + index, dims.as_ptr(), dims.len(), &mut data, &mut len);
         if status != ETWGPU_OK {
             return Err(refused(index, &format!("shape {dims}"), status));
         }
@@ -113,7 +131,8 @@ impl Outputs for HostOutputs<'_> {
     fn scalar(&mut self, index: usize, value: i64) -> Result<()> {
         if self.kind(index) == ETWGPU_ARG_TENSOR {
             let dtype = self.dtype(index).ok_or_else(|| refused(index, "an integer", 0))?;
-            let memory = self.tensor(index, &Dims::default())?;
+            let rank = self.args.get(index).map_or(0, |arg| arg.rank).min(Dims::MAX_RANK);
+            let memory = self.tensor(index, &Dims::new(&vec![1; rank])?)?;
             let bytes = value.to_le_bytes();
             if dtype.is_float() || memory.len() < dtype.size() {
                 return Err(refused(index, "an integer", 0));
@@ -122,7 +141,7 @@ impl Outputs for HostOutputs<'_> {
             return Ok(());
         }
         let set = self.host.set_scalar.ok_or_else(|| refused(index, "an integer", 0))?;
-        match set(self.host.context, index, value) {
+        match set(self.host.context, self.first + index, value) {
             ETWGPU_OK => Ok(()),
             status => Err(refused(index, "an integer", status)),
         }

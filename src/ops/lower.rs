@@ -3,7 +3,7 @@
 use super::{Op, Tensors};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
-use crate::graph::{DType, Dims, Graph, Node, Value, ValueId};
+use crate::graph::{DType, Dims, Graph, Node, Tensor, Value, ValueId};
 use crate::options::Options;
 use crate::shader::{Elem, Kernel};
 
@@ -183,12 +183,22 @@ impl<'a> Lower<'a> {
         ids.into_iter().map(|id| self.operand(id).ok_or_else(|| self.wrong(index, "tensors"))).collect()
     }
 
-    /// Gives output `index` its live shape.
-    pub fn output(&mut self, index: usize, dims: Dims) -> Result<Operand> {
+    fn output_tensor(&self, index: usize) -> Result<(ValueId, &'a Tensor)> {
         let last = self.node.args.len().saturating_sub(1);
         let outputs = self.env.graph.flatten(self.id(last)?);
         let id = outputs.get(index).copied().ok_or_else(|| self.refuse(format!("output {index} is missing")))?;
         let tensor = self.env.graph.tensor(id).ok_or_else(|| self.refuse(format!("output {index} is no tensor")))?;
+        Ok((id, tensor))
+    }
+
+    /// The largest shape of output `index`.
+    pub fn declared_output(&self, index: usize) -> Result<Dims> {
+        self.output_tensor(index).map(|(_, tensor)| tensor.max)
+    }
+
+    /// Gives output `index` its live shape.
+    pub fn output(&mut self, index: usize, dims: Dims) -> Result<Operand> {
+        let (id, tensor) = self.output_tensor(index)?;
         let fits = tensor.max.len() == dims.len() && tensor.max.iter().zip(dims.iter()).all(|(max, live)| live <= max);
         if !fits {
             return Err(self.refuse(format!("the result is {dims}, but the program has room for {}", tensor.max)));

@@ -6,6 +6,9 @@ mod args;
 mod lower;
 mod table;
 
+pub mod attention;
+pub mod linear;
+mod rope;
 mod symbolic;
 mod unary;
 

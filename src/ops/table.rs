@@ -1,10 +1,10 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{Op, symbolic, unary};
+use super::{Op, attention, rope, linear, symbolic, unary};
 
 /// The families. Adding one here is all the registration there is.
-pub const TABLE: &[&[Op]] = &[symbolic::OPS, unary::OPS];
+pub const TABLE: &[&[Op]] = &[symbolic::OPS, linear::OPS, attention::OPS, rope::OPS, unary::OPS];
 
 /// The row of an operator.
 pub fn find(name: &str) -> Option<&'static Op> {

@@ -4,7 +4,7 @@ use super::{Access, Elem, Role, RoleType};
 
 /// Declares one binding and, for a tensor, the functions that read and write its elements in the compute type.
 ///
-/// `load_x(i)` reads element i, `load4_x(q)` elements 4q to 4q+3; `store4_x(q, v)` writes four at once and
+/// `load_x(i)` reads element i, `load4_x(quad)` elements 4 quad to 4 quad + 3; `store4_x(quad, v)` writes four at once and
 /// `store_x(i, v)` one. Elements of one byte share words, so they have no `store_x`.
 pub(super) fn declare(text: &mut String, binding: usize, role: &Role) {
     let Role { name, holds, access } = *role;
@@ -28,19 +28,19 @@ pub(super) fn declare(text: &mut String, binding: usize, role: &Role) {
 fn load(text: &mut String, name: &str, elem: Elem) {
     let t = elem.compute_type();
     let (one, four) = match elem {
-        Elem::F32 | Elem::I32 => (format!("{name}[i >> 2u][i & 3u]"), format!("{name}[q]")),
-        Elem::F16 => (format!("f32({name}[i >> 2u][i & 3u])"), format!("vec4<f32>({name}[q])")),
+        Elem::F32 | Elem::I32 => (format!("{name}[i >> 2u][i & 3u]"), format!("{name}[quad]")),
+        Elem::F16 => (format!("f32({name}[i >> 2u][i & 3u])"), format!("vec4<f32>({name}[quad])")),
         Elem::I8 => (
             format!("i32({name}[i >> 2u] << (24u - 8u * (i & 3u))) >> 24u"),
-            format!("unpack4xI8({name}[q])"),
+            format!("unpack4xI8({name}[quad])"),
         ),
         Elem::U8 | Elem::Bool => (
             format!("i32(({name}[i >> 2u] >> (8u * (i & 3u))) & 255u)"),
-            format!("vec4<i32>(unpack4xU8({name}[q]))"),
+            format!("vec4<i32>(unpack4xU8({name}[quad]))"),
         ),
     };
     line(text, format_args!("fn load_{name}(i: u32) -> {t} {{ return {one}; }}"));
-    line(text, format_args!("fn load4_{name}(q: u32) -> vec4<{t}> {{ return {four}; }}"));
+    line(text, format_args!("fn load4_{name}(quad: u32) -> vec4<{t}> {{ return {four}; }}"));
 }
 
 fn store(text: &mut String, name: &str, elem: Elem) {
@@ -51,7 +51,7 @@ fn store(text: &mut String, name: &str, elem: Elem) {
         Elem::I8 => "pack4xI8(v)",
         Elem::U8 | Elem::Bool => "pack4xU8(vec4<u32>(v))",
     };
-    line(text, format_args!("fn store4_{name}(q: u32, v: vec4<{t}>) {{ {name}[q] = {four}; }}"));
+    line(text, format_args!("fn store4_{name}(quad: u32, v: vec4<{t}>) {{ {name}[quad] = {four}; }}"));
     let one = match elem {
         Elem::F32 | Elem::I32 => "v",
         Elem::F16 => "f16(v)",

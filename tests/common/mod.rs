@@ -3,6 +3,7 @@
 
 pub mod data;
 pub mod model;
+pub mod q4;
 pub mod writer;
 
 pub use data::{Data, assert_close, tolerance};

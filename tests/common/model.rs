@@ -119,8 +119,14 @@ impl Model {
     /// Loads on a full device and on a minimal one, poisons all device memory, runs, and hands both results over.
     #[track_caller]
     pub fn check(&self, inputs: &[&Data], verify: impl Fn(&[Data])) {
+        self.check_with(&Options::default(), inputs, verify);
+    }
+
+    /// The same with options.
+    #[track_caller]
+    pub fn check_with(&self, options: &Options, inputs: &[&Data], verify: impl Fn(&[Data])) {
         for profile in [Profile::Full, Profile::Minimal] {
-            let mut running = self.load_with(Options::default(), profile).unwrap();
+            let mut running = self.load_with(options.clone(), profile).unwrap();
             running.program.fill_activations(0xFF).unwrap();
             verify(&running.run(inputs).unwrap());
         }

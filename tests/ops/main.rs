@@ -4,4 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attention;
+mod linear;
+mod rope;
 mod unary;

@@ -1,0 +1,121 @@
+// out[s, h] = sum_c softmax_c(scale * q[s, h] . k[c, h / g]) v[c, h / g] over c <= pos + s, one pass with a running
+// maximum. A workgroup takes BQ rows (s, h) that share one head of the cache and, of the keys, one of `splits` parts.
+struct Params {
+    seq: u32, heads_q: u32, heads_kv: u32, capacity: u32,
+    pos_slot: u32, pos_base: i32, scale: f32, splits: u32,
+    tiles: u32, split_min: u32,
+}
+
+const D4: u32 = D / 4u;
+const ITEMS: u32 = (BQ * D4 + WG - 1u) / WG;
+const LOWEST: f32 = -3.0e38;
+
+var<workgroup> scores: array<array<f32, WG>, BQ>;
+var<workgroup> row_max: array<f32, BQ>;
+var<workgroup> row_sum: array<f32, BQ>;
+var<workgroup> row_scale: array<f32, BQ>;
+var<workgroup> partial: array<f32, WG>;
+
+fn reduce_rows_max(lane: u32) {
+    let team = WG / BQ;
+    let row = lane / team;
+    var m = LOWEST;
+    for (var c = lane % team; c < WG; c += team) { m = max(m, scores[row][c]); }
+    partial[lane] = m;
+    workgroupBarrier();
+    if (lane < BQ) {
+        var best = row_max[lane];
+        for (var i = 0u; i < team; i++) { best = max(best, partial[lane * team + i]); }
+        row_scale[lane] = exp(row_max[lane] - best);
+        row_max[lane] = best;
+    }
+    workgroupBarrier();
+}
+
+fn reduce_rows_sum(lane: u32) {
+    let team = WG / BQ;
+    let row = lane / team;
+    var sum = 0.0;
+    for (var c = lane % team; c < WG; c += team) { sum += scores[row][c]; }
+    partial[lane] = sum;
+    workgroupBarrier();
+    if (lane < BQ) {
+        var total = row_sum[lane] * row_scale[lane];
+        for (var i = 0u; i < team; i++) { total += partial[lane * team + i]; }
+        row_sum[lane] = total;
+    }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let index = group_index(wg, groups);
+    let split = index % p.splits;
+    let tile = (index / p.splits) % p.tiles;
+    let kv = index / (p.splits * p.tiles);
+    if (kv >= p.heads_kv) { return; }
+    let g = p.heads_q / p.heads_kv;
+    let rows = p.seq * g;
+    let row0 = tile * BQ;
+    let pos = u32(live(p.pos_slot) + p.pos_base);
+    // The keys that the last row of this tile sees, then the part of them that this split takes.
+    let visible = min(pos + min(row0 + BQ - 1u, rows - 1u) / g + 1u, p.capacity);
+    let context = min(pos + p.seq, p.capacity);
+    let length = max(((context + p.splits - 1u) / p.splits + WG - 1u) / WG * WG, p.split_min);
+    let first = split * length;
+    let end = min(first + length, visible);
+
+    if (lane < BQ) {
+        row_max[lane] = LOWEST;
+        row_sum[lane] = 0.0;
+    }
+    var acc: array<vec4<f32>, ITEMS>;
+    workgroupBarrier();
+    for (var c0 = first; c0 < end; c0 += WG) {
+        let key = c0 + lane;
+        var dots: array<f32, BQ>;
+        if (key < end) {
+            let base = (key * p.heads_kv + kv) * D4;
+            for (var d = 0u; d < D4; d++) {
+                let k = load4_k_cache(base + d);
+                for (var i = 0u; i < BQ; i++) {
+                    let row = min(row0 + i, rows - 1u);
+                    dots[i] += dot(k, load4_q(((row / g) * p.heads_q + kv * g + row % g) * D4 + d));
+                }
+            }
+        }
+        for (var i = 0u; i < BQ; i++) {
+            let seen = key < end && key <= pos + min(row0 + i, rows - 1u) / g;
+            scores[i][lane] = select(LOWEST, dots[i] * p.scale, seen);
+        }
+        workgroupBarrier();
+        reduce_rows_max(lane);
+        for (var i = 0u; i < BQ; i++) {
+            let s = scores[i][lane];
+            scores[i][lane] = select(0.0, exp(s - row_max[i]), s > LOWEST);
+        }
+        workgroupBarrier();
+        reduce_rows_sum(lane);
+        for (var n = 0u; n < ITEMS; n++) {
+            let item = lane + n * WG;
+            if (item < BQ * D4) {
+                let i = item / D4;
+                var sum = acc[n] * row_scale[i];
+                // Keys that this row must not see have weight 0 but may hold NaN.
+                let last = min(pos + min(row0 + i, rows - 1u) / g + 1u, end);
+                for (var c = c0; c < min(last, c0 + WG); c++) {
+                    sum += scores[i][c - c0] * load4_v_cache((c * p.heads_kv + kv) * D4 + item % D4);
+                }
+                acc[n] = sum;
+            }
+        }
+        workgroupBarrier();
+    }
+    for (var n = 0u; n < ITEMS; n++) {
+        let item = lane + n * WG;
+        let row = row0 + item / D4;
+        if (item < BQ * D4 && row < rows) {
+            let at = (row / g) * p.heads_q + kv * g + row % g;
+            finish(at, split, item % D4, acc[n], row_max[item / D4], row_sum[item / D4]);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Attention over a KV cache, and the writes to the cache.
+
+mod choose;
+
+pub use choose::{Split, choose};
+
+use super::{DynInt, FLOATS, Lower, Op, Operand, Params};
+use crate::error::Result;
+use crate::graph::Value;
+use crate::shader::{Access, Kernel, RoleType};
+use crate::source;
+
+/// Rows of this family.
+pub const OPS: &[Op] = &[
+    Op::new("sdpa_with_kv_cache.default", FLOATS, sdpa_with_kv_cache)
+        .writes(&[3, 4])
+        .notes("causal; batch 1; head size a multiple of 4 up to 256"),
+    Op::new("update_cache.default", FLOATS, update_cache).writes(&[1]).notes("batch 1"),
+];
+
+const WG: u32 = 64;
+
+/// Rows, heads and head size of a tensor `[1.., S, H, D]`.
+fn shape(lower: &Lower<'_>, x: Operand, what: &str) -> Result<[u32; 3]> {
+    match x.dims[..] {
+        [ref batch @ .., s, h, d] if batch.iter().all(|&n| n == 1) && x.elem.is_float() => Ok([s, h, d]),
+        _ => Err(lower.refuse(format!("{what} is {} {}, expected numbers of shape [1, S, H, D]", x.dtype, x.dims))),
+    }
+}
+
+/// Writes the rows of `value` to rows `pos..` of `cache`.
+fn append(lower: &mut Lower<'_>, value: Operand, cache: Operand, pos: DynInt) -> Result<()> {
+    let [rows, heads, d] = shape(lower, value, "the new rows")?;
+    let [capacity, cache_heads, cache_d] = shape(lower, cache, "the cache")?;
+    if (heads, d) != (cache_heads, cache_d) {
+        return Err(lower.refuse(format!("rows of {heads} heads of {d} for a cache of {cache_heads} of {cache_d}")));
+    }
+    lower.bound(pos, rows, capacity, "position in the KV cache");
+    if (heads * d) % 4 != 0 {
+        return Err(lower.unsupported(format!("a cache row of {heads} x {d} elements is no multiple of 4")));
+    }
+    let kernel =
+        Kernel::new(source!("cache_append")).set("WG", WG).reads("value", value.elem).writes("cache", cache.elem);
+    let quads = rows * heads * d / 4;
+    let params = Params::new().u32(quads).u32(heads * d / 4).dynamic(pos).u32(capacity);
+    lower.step(kernel, &[value.into(), cache.into()], params, u64::from(quads.div_ceil(WG)))
+}
+
+fn update_cache(lower: &mut Lower<'_>) -> Result<()> {
+    let (value, cache) = (lower.tensor(0)?, lower.tensor(1)?);
+    let pos = lower.dyn_int(2)?;
+    if lower.declared_output(0).is_ok_and(|declared| declared.len() == cache.dims.len()) {
+        lower.output(0, cache.dims)?;
+    }
+    append(lower, value, cache, pos)
+}
+
+struct Attention {
+    q: Operand,
+    k_cache: Operand,
+    v_cache: Operand,
+    out: Operand,
+    pos: DynInt,
+    scale: f32,
+    seq: u32,
+    heads_q: u32,
+    heads_kv: u32,
+    d: u32,
+    capacity: u32,
+}
+
+fn sdpa_with_kv_cache(lower: &mut Lower<'_>) -> Result<()> {
+    let [q, k, v] = [lower.tensor(0)?, lower.tensor(1)?, lower.tensor(2)?];
+    let [k_cache, v_cache] = [lower.tensor(3)?, lower.tensor(4)?];
+    let pos = lower.dyn_int(5)?;
+    refuse_other_forms(lower)?;
+    let [seq, heads_q, d] = shape(lower, q, "q")?;
+    let [capacity, heads_kv, cache_d] = shape(lower, k_cache, "the K cache")?;
+    if d % 4 != 0 || d == 0 || d > 256 {
+        return Err(lower.unsupported(format!("head size {d} is not a multiple of 4 from 4 to 256")));
+    }
+    let new = [seq, heads_kv, d];
+    if shape(lower, k, "k")? != new || shape(lower, v, "v")? != new {
+        return Err(lower.refuse(format!("k is {}, v is {}, expected [1, {seq}, {heads_kv}, {d}]", k.dims, v.dims)));
+    }
+    if cache_d != d || shape(lower, v_cache, "the V cache")? != [capacity, heads_kv, d] {
+        return Err(lower.refuse(format!("the caches are {} and {}, q is {}", k_cache.dims, v_cache.dims, q.dims)));
+    }
+    if heads_kv == 0 || heads_q % heads_kv != 0 {
+        return Err(lower.refuse(format!("{heads_q} query heads are no multiple of {heads_kv} cache heads")));
+    }
+    let scale = lower.double_or(10, 1.0 / f64::from(d).sqrt())? as f32;
+    let out = lower.output(0, q.dims)?;
+    append(lower, k, k_cache, pos)?;
+    append(lower, v, v_cache, pos)?;
+    attend(lower, &Attention { q, k_cache, v_cache, out, pos, scale, seq, heads_q, heads_kv, d, capacity })
+}
+
+fn refuse_other_forms(lower: &mut Lower<'_>) -> Result<()> {
+    if lower.optional_tensor(7)?.is_some() {
+        return Err(lower.unsupported("an attention mask besides causality"));
+    }
+    if lower.double_or(8, 0.0)? != 0.0 {
+        return Err(lower.unsupported("dropout"));
+    }
+    match lower.value(9)? {
+        Value::Null => Ok(()),
+        _ if lower.boolean(9)? => Ok(()),
+        _ => Err(lower.unsupported("attention that is not causal")),
+    }
+}
+
+fn attend(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
+    let group = a.heads_q / a.heads_kv;
+    let Split { rows, splits } = choose(a.seq, group, a.heads_kv, a.capacity, lower.env.options);
+    let tiles = (a.seq * group).div_ceil(rows);
+    let mut kernel = Kernel::new(source!("attention"))
+        .set("WG", WG)
+        .set("D", a.d)
+        .set("BQ", rows)
+        .reads("q", a.q.elem)
+        .reads("k_cache", a.k_cache.elem)
+        .reads("v_cache", a.v_cache.elem);
+    let params = Params::new().u32(a.seq).u32(a.heads_q).u32(a.heads_kv).u32(a.capacity);
+    let params = params.dynamic(a.pos).f32(a.scale).u32(splits).u32(tiles).u32(choose::SPLIT_MIN);
+    let groups = u64::from(a.heads_kv) * u64::from(tiles) * u64::from(splits);
+    let mut binds = vec![a.q.into(), a.k_cache.into(), a.v_cache.into()];
+    if splits == 1 {
+        kernel = kernel.link(source!("lib/attention_direct")).writes("out", a.out.elem);
+        binds.push(a.out.into());
+        return lower.step(kernel, &binds, params, groups);
+    }
+    let rows_total = u64::from(a.seq * a.heads_q);
+    let sums = lower.scratch(rows_total * u64::from(splits * a.d) * 4);
+    let stats = lower.scratch(rows_total * u64::from(splits) * 8);
+    kernel = kernel
+        .link(source!("lib/attention_partial"))
+        .role("sums", RoleType::Array("vec4<f32>"), Access::Write)
+        .role("stats", RoleType::Array("vec2<f32>"), Access::Write);
+    binds.extend([sums, stats]);
+    lower.step(kernel, &binds, params, groups)?;
+    let merge = Kernel::new(source!("attention_merge"))
+        .set("WG", WG)
+        .array("sums", "vec4<f32>")
+        .array("stats", "vec2<f32>")
+        .writes("out", a.out.elem);
+    let quads = a.seq * a.heads_q * a.d / 4;
+    let params = Params::new().u32(quads).u32(splits).u32(a.d / 4);
+    lower.step(merge, &[sums, stats, a.out.into()], params, u64::from(quads.div_ceil(WG)))
+}

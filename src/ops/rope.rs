@@ -1,0 +1,108 @@
+//! Rotary position embeddings.
+
+use super::{Bind, DynInt, FLOATS, Lower, Op, Operand, Params};
+use crate::error::Result;
+use crate::shader::{Kernel, Source};
+use crate::source;
+
+/// Rows of this family.
+pub const OPS: &[Op] = &[
+    Op::new("et_vk.apply_rotary_emb.default", FLOATS, pairs),
+    Op::new("et_vk.apply_rotary_emb_hf.default", FLOATS, halves).notes("partial rotary dimensions pass the rest through"),
+    Op::new("et_vk.apply_rotary_emb_interleaved.default", FLOATS, interleaved),
+];
+
+struct Rotation {
+    style: Source,
+    tables: Vec<Operand>,
+    /// Columns of a table row.
+    table: u32,
+    /// Leading dimensions of a head that rotate.
+    rotary: u32,
+    /// Row of the tables for the first position.
+    start: DynInt,
+}
+
+/// Rotates `x` of shape [.., rows, heads, d] into output `index`.
+fn rotate(lower: &mut Lower<'_>, index: usize, x: Operand, (rows, heads, d): (u32, u32, u32), r: &Rotation) -> Result<()> {
+    const WG: u32 = 64;
+    let out = lower.output(index, x.dims)?;
+    let mut kernel = Kernel::new(source!("rope")).link(r.style).set("WG", WG).reads("x", x.elem).writes("out", out.elem);
+    let mut binds: Vec<Bind> = vec![x.into(), out.into()];
+    for (name, table) in ["cos", "sin"].into_iter().zip(&r.tables) {
+        kernel = kernel.reads(name, table.elem);
+        binds.push((*table).into());
+    }
+    let count = x.dims.numel();
+    let params = Params::new().u32(count).u32(heads).u32(d).u32(r.rotary);
+    let params = params.dynamic(r.start).u32(r.table).u32(rows);
+    lower.step(kernel, &binds, params, u64::from(count.div_ceil(WG)))
+}
+
+fn split(lower: &Lower<'_>, x: Operand) -> Result<(u32, u32, u32)> {
+    match x.dims[..] {
+        [.., rows, heads, d] if d % 2 == 0 && x.elem.is_float() => Ok((rows, heads, d)),
+        _ => Err(lower.refuse(format!("{} {} is no [.., S, H, D] of numbers with an even D", x.dtype, x.dims))),
+    }
+}
+
+fn query_and_key(lower: &mut Lower<'_>, rotation: impl Fn(&Lower<'_>, u32, u32) -> Result<Rotation>) -> Result<()> {
+    for index in 0..2 {
+        let x = lower.tensor(index)?;
+        let shape = split(lower, x)?;
+        let rotation = rotation(lower, shape.0, shape.2)?;
+        rotate(lower, index, x, shape, &rotation)?;
+    }
+    Ok(())
+}
+
+/// Checks that both tables are `[rows.., columns]` with at least `rows` rows.
+fn tables(lower: &Lower<'_>, first: usize, rows: u32, columns: u32) -> Result<Vec<Operand>> {
+    let tables = vec![lower.tensor(first)?, lower.tensor(first + 1)?];
+    for table in &tables {
+        let enough = table.elem.is_float() && table.dims.last() == columns && table.dims.numel() >= rows * columns;
+        if !enough {
+            let found = format!("{} {}", table.dtype, table.dims);
+            return Err(lower.refuse(format!("a table is {found}, expected {rows} rows of {columns}")));
+        }
+    }
+    Ok(tables)
+}
+
+fn pairs(lower: &mut Lower<'_>) -> Result<()> {
+    query_and_key(lower, |lower, rows, d| {
+        let tables = tables(lower, 2, rows, d / 2)?;
+        let start = DynInt { slot: 0, base: 0 };
+        Ok(Rotation { style: source!("lib/rope_pairs"), tables, table: d / 2, rotary: d, start })
+    })
+}
+
+fn halves(lower: &mut Lower<'_>) -> Result<()> {
+    let start = lower.dyn_int(4)?;
+    let cos = lower.tensor(2)?;
+    let (columns, positions) = (cos.dims.last(), cos.dims.numel() / cos.dims.last().max(1));
+    let q = lower.tensor(0)?;
+    let (rows, _, _) = split(lower, q)?;
+    lower.bound(start, rows, positions, "position in the rotary tables");
+    query_and_key(lower, |lower, rows, d| {
+        if columns > d || columns % 2 != 0 {
+            return Err(lower.refuse(format!("tables of {columns} columns do not fit heads of {d}")));
+        }
+        let tables = tables(lower, 2, rows, columns)?;
+        Ok(Rotation { style: source!("lib/rope_halves"), tables, table: columns, rotary: columns, start })
+    })
+}
+
+fn interleaved(lower: &mut Lower<'_>) -> Result<()> {
+    let (x, freqs) = (lower.tensor(0)?, lower.tensor(1)?);
+    let [_, rows, columns] = x.dims[..] else {
+        return Err(lower.refuse(format!("its input is {}, expected [B, N, C]", x.dims)));
+    };
+    if columns % 2 != 0 || freqs.dims.numel() != rows * columns || !x.elem.is_float() || !freqs.elem.is_float() {
+        return Err(lower.refuse(format!("{} {} does not go with {} {}", x.dtype, x.dims, freqs.dtype, freqs.dims)));
+    }
+    let start = DynInt { slot: 0, base: 0 };
+    let style = source!("lib/rope_interleaved");
+    let rotation = Rotation { style, tables: vec![freqs], table: columns, rotary: columns, start };
+    rotate(lower, 0, x, (rows, 1, columns), &rotation)
+}

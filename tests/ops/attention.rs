@@ -1,0 +1,252 @@
+use executorch_webgpu::gpu::Profile;
+use executorch_webgpu::graph::DType;
+use executorch_webgpu::ops::attention::Split;
+use executorch_webgpu::options::Options;
+
+use crate::common::model::Running;
+use crate::common::writer::Entry;
+use crate::common::{Data, Model, assert_close};
+
+const F32_TOLERANCE: (f64, f64) = (1e-4, 1e-3);
+const F16_TOLERANCE: (f64, f64) = (2e-3, 1e-2);
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    heads_q: u32,
+    heads_kv: u32,
+    d: u32,
+    seq: u32,
+    capacity: u32,
+}
+
+/// A program with its caches inside: q, k, v and the position (int64 [1]) in, attention out. Cache rows hold NaN at first.
+fn model(s: Shape, scale: Option<f64>) -> Model {
+    let mut m = Model::new();
+    let q = m.input(DType::F32, &[1, s.seq, s.heads_q, s.d]);
+    let k = m.input(DType::F32, &[1, s.seq, s.heads_kv, s.d]);
+    let v = m.input(DType::F32, &[1, s.seq, s.heads_kv, s.d]);
+    let pos_tensor = m.input(DType::I64, &[1]);
+    let (zero, pos) = (m.int(0), m.symint());
+    m.op("et_vk.select_as_symint.default", &[pos_tensor, zero, zero, pos]);
+    let cache = [1, s.capacity, s.heads_kv, s.d];
+    let unused = Data::f32(&cache, vec![f64::NAN; cache.iter().product::<u32>() as usize]);
+    let (k_cache, v_cache) = (m.constant(&unused), m.constant(&unused));
+    let out = m.tensor(DType::F32, &[1, s.seq, s.heads_q, s.d]);
+    let (one, none, causal) = (m.int(1), m.null(), m.boolean(true));
+    let scale = scale.map(|x| m.double(x)).unwrap_or(none);
+    m.op("sdpa_with_kv_cache.default", &[q, k, v, k_cache, v_cache, pos, one, none, none, causal, scale, out]);
+    m.output(out);
+    m
+}
+
+/// The cache and the formula on the host.
+struct Reference {
+    shape: Shape,
+    scale: f64,
+    keys: Vec<f64>,
+    values: Vec<f64>,
+}
+
+impl Reference {
+    fn new(shape: Shape, scale: Option<f64>) -> Reference {
+        let size = (shape.capacity * shape.heads_kv * shape.d) as usize;
+        let scale = scale.unwrap_or(1.0 / f64::from(shape.d).sqrt());
+        Reference { shape, scale, keys: vec![f64::NAN; size], values: vec![f64::NAN; size] }
+    }
+
+    fn step(&mut self, q: &Data, k: &Data, v: &Data, pos: usize) -> Vec<f64> {
+        let (hq, hkv, d) = (self.shape.heads_q as usize, self.shape.heads_kv as usize, self.shape.d as usize);
+        let row = hkv * d;
+        self.keys[pos * row..][..k.values.len()].copy_from_slice(&k.values);
+        self.values[pos * row..][..v.values.len()].copy_from_slice(&v.values);
+        let mut out = Vec::with_capacity(q.values.len());
+        for (index, q) in q.values.chunks(d).enumerate() {
+            let (s, h) = (index / hq, index % hq);
+            let at = |c: usize| c * row + h / (hq / hkv) * d;
+            let scores: Vec<f64> = (0..=pos + s)
+                .map(|c| self.scale * q.iter().zip(&self.keys[at(c)..]).map(|(a, b)| a * b).sum::<f64>())
+                .collect();
+            let top = scores.iter().cloned().fold(f64::MIN, f64::max);
+            let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
+            let total: f64 = weights.iter().sum();
+            out.extend((0..d).map(|i| {
+                weights.iter().enumerate().map(|(c, w)| w * self.values[at(c) + i]).sum::<f64>() / total
+            }));
+        }
+        out
+    }
+}
+
+fn inputs(s: Shape, seq: u32, range: f64, seed: u64) -> [Data; 3] {
+    let make = |heads, n| Data::random(DType::F32, &[1, seq, heads, s.d], (-range, range), seed * 10 + n);
+    [make(s.heads_q, 1), make(s.heads_kv, 2), make(s.heads_kv, 3)]
+}
+
+fn call(running: &mut Running, [q, k, v]: &[Data; 3], pos: i64) -> executorch_webgpu::error::Result<Data> {
+    running.run(&[q, k, v, &Data::i64(&[1], &[pos])]).map(|mut out| out.remove(0))
+}
+
+/// Calls of (rows, position) on one program, each compared with the formula.
+fn replay(s: Shape, calls: &[(u32, usize)], options: &Options, profile: Profile, tolerance: (f64, f64)) {
+    let mut reference = Reference::new(s, None);
+    let mut running = model(s, None).load_with(options.clone(), profile).unwrap();
+    for (index, &(seq, pos)) in calls.iter().enumerate() {
+        running.program.fill_activations(0xFF).unwrap();
+        let x = inputs(s, seq, 1.0, index as u64 + 1);
+        let want = reference.step(&x[0], &x[1], &x[2], pos);
+        let got = call(&mut running, &x, pos as i64).unwrap();
+        assert_close(&got, &[1, seq, s.heads_q, s.d], &want, tolerance);
+    }
+}
+
+fn shape(heads_q: u32, heads_kv: u32, d: u32, seq: u32, capacity: u32) -> Shape {
+    Shape { heads_q, heads_kv, d, seq, capacity }
+}
+
+#[test]
+fn every_head_size_and_group() {
+    for (d, heads_q, heads_kv) in
+        [(4, 4, 4), (8, 4, 2), (20, 3, 1), (64, 8, 2), (80, 7, 1), (96, 2, 2), (128, 8, 1), (132, 4, 2), (192, 3, 3), (256, 4, 1)]
+    {
+        let s = shape(heads_q, heads_kv, d, 17, 96);
+        for profile in [Profile::Full, Profile::Minimal] {
+            replay(s, &[(17, 0), (1, 17), (3, 18), (1, 21), (2, 63)][..4], &Options::default(), profile, F32_TOLERANCE);
+        }
+    }
+}
+
+#[test]
+fn every_cut_of_the_work() {
+    let s = shape(6, 2, 32, 65, 700);
+    let calls = [(65, 0), (64, 65), (1, 129), (2, 130), (65, 132), (63, 197), (65, 260), (65, 325), (65, 390), (1, 455)];
+    for rows in [1, 2, 8, 16, 32] {
+        for splits in [1, 3, 6] {
+            let options = Options { force_attention: Some(Split { rows, splits }), ..Options::default() };
+            replay(s, &calls[..if splits == 1 { 3 } else { 10 }], &options, Profile::Full, F32_TOLERANCE);
+        }
+    }
+}
+
+#[test]
+fn half_caches_are_close() {
+    let s = shape(8, 2, 64, 33, 300);
+    let options = Options { enable_f16_kv_cache: true, ..Options::default() };
+    let calls = [(33, 0), (1, 33), (17, 34), (1, 51)];
+    replay(s, &calls, &options, Profile::Full, F16_TOLERANCE);
+    replay(s, &calls, &options, Profile::Minimal, F32_TOLERANCE);
+    let half = model(s, None).load_with(options, Profile::Full).unwrap().program.memory();
+    let full = model(s, None).load().unwrap().program.memory();
+    let caches = |m: executorch_webgpu::gpu::Memory| m.of(executorch_webgpu::gpu::MemoryKind::Caches);
+    assert_eq!(2 * caches(half), caches(full));
+}
+
+#[test]
+fn chunks_rewinds_and_restarts_equal_one_piece() {
+    let s = shape(4, 2, 16, 24, 64);
+    let [q, k, v] = inputs(s, 24, 1.0, 40);
+    let rows = |x: &Data, heads: u32, from: usize, to: usize| {
+        let row = (heads * s.d) as usize;
+        Data::f32(&[1, (to - from) as u32, heads, s.d], x.values[from * row..to * row].to_vec())
+    };
+    let piece = |from, to| [rows(&q, 4, from, to), rows(&k, 2, from, to), rows(&v, 2, from, to)];
+    let mut whole = model(s, None).load().unwrap();
+    let want = call(&mut whole, &piece(0, 24), 0).unwrap();
+    let mut parts = model(s, None).load().unwrap();
+    call(&mut parts, &inputs(s, 24, 1.0, 41), 0).unwrap();
+    for attempt in 0..2 {
+        let mut got = Vec::new();
+        for (from, to) in [(0, 7), (7, 8), (8, 23), (23, 24)] {
+            got.extend(call(&mut parts, &piece(from, to), from as i64).unwrap().values);
+        }
+        let got = Data::f32(&[1, 24, 4, 16], got);
+        assert_close(&got, &[1, 24, 4, 16], &want.values, (1e-6, 1e-6));
+        call(&mut parts, &inputs(s, 3, 1.0, 42 + attempt), 5).unwrap();
+    }
+}
+
+#[test]
+fn a_long_cache_is_read_only_as_far_as_it_is_filled() {
+    let s = shape(4, 1, 64, 1, 4096);
+    for pos in [0usize, 1, 31, 32, 63, 64, 511] {
+        let mut running = model(s, None).load().unwrap();
+        let mut reference = Reference::new(s, None);
+        for c in 0..=pos {
+            let x = inputs(s, 1, 1.0, c as u64);
+            let want = reference.step(&x[0], &x[1], &x[2], c);
+            let got = call(&mut running, &x, c as i64).unwrap();
+            if c == pos {
+                assert_close(&got, &[1, 1, 4, 64], &want, F32_TOLERANCE);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_logits_and_any_scale() {
+    let s = shape(4, 4, 32, 9, 16);
+    for (scale, range) in [(0.25, 1.0), (2.0, 20.0), (1.0, 30.0)] {
+        let mut reference = Reference::new(s, Some(scale));
+        let mut running = model(s, Some(scale)).load().unwrap();
+        let x = inputs(s, 9, range, 50);
+        let want = reference.step(&x[0], &x[1], &x[2], 0);
+        assert_close(&call(&mut running, &x, 0).unwrap(), &[1, 9, 4, 32], &want, (2e-3, 2e-3));
+    }
+}
+
+#[test]
+fn positions_outside_the_cache_are_refused_and_change_nothing() {
+    let s = shape(4, 2, 8, 4, 16);
+    let mut running = model(s, None).load().unwrap();
+    let x = inputs(s, 4, 1.0, 60);
+    call(&mut running, &x, 0).unwrap();
+    call(&mut running, &x, 4).unwrap();
+    let first = call(&mut running, &x, 8).unwrap();
+    for pos in [13, 16, -1, 1 << 20] {
+        let text = call(&mut running, &x, pos).unwrap_err().to_string();
+        assert!(text.contains(&pos.to_string()) && text.contains("16"), "{text}");
+    }
+    let text = call(&mut running, &x, 1 << 40).unwrap_err().to_string();
+    assert!(text.contains("32 bits"), "{text}");
+    assert_eq!(call(&mut running, &x, 8).unwrap(), first);
+    call(&mut running, &x, 12).unwrap();
+}
+
+#[test]
+fn two_programs_do_not_share_a_cache() {
+    let s = shape(2, 1, 8, 2, 8);
+    let (mut a, mut b) = (model(s, None).load().unwrap(), model(s, None).load().unwrap());
+    let (x, y) = (inputs(s, 2, 1.0, 70), inputs(s, 2, 1.0, 71));
+    let first = call(&mut a, &x, 0).unwrap();
+    call(&mut b, &y, 0).unwrap();
+    let mut reference = Reference::new(s, None);
+    assert_close(&first, &[1, 2, 2, 8], &reference.step(&x[0], &x[1], &x[2], 0), F32_TOLERANCE);
+    let z = inputs(s, 2, 1.0, 72);
+    let want = reference.step(&z[0], &z[1], &z[2], 2);
+    assert_close(&call(&mut a, &z, 2).unwrap(), &[1, 2, 2, 8], &want, F32_TOLERANCE);
+}
+
+#[test]
+fn forms_that_do_not_run_are_refused_by_name() {
+    for (s, expected) in [(shape(2, 2, 6, 2, 8), "head size 6"), (shape(3, 2, 8, 2, 8), "no multiple"), (shape(2, 2, 260, 1, 8), "260")] {
+        let text = model(s, None).load().err().unwrap().to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn update_cache_writes_its_rows_and_no_others() {
+    for (rows, heads, d, capacity, pos) in [(2, 2, 4, 8, 0), (2, 2, 4, 8, 5), (3, 4, 8, 16, 10), (1, 1, 4, 1, 0)] {
+        let value = Data::random(DType::F32, &[1, rows, heads, d], (-1.0, 1.0), 80);
+        let initial = Data::random(DType::F32, &[1, capacity, heads, d], (-1.0, 1.0), 81);
+        let mut m = Model::new();
+        let input = m.input(DType::F32, &value.dims);
+        let (cache, at) = (m.constant(&initial), m.add(Entry::Int(pos)));
+        let (ignored, copy, none) = (m.tensor(DType::F32, &initial.dims), m.tensor(DType::F32, &initial.dims), m.null());
+        m.op("update_cache.default", &[input, cache, at, ignored]);
+        m.op("aten.clone.default", &[cache, none, copy]);
+        m.output(copy);
+        let mut want = initial.values.clone();
+        want[(pos as u32 * heads * d) as usize..][..value.values.len()].copy_from_slice(&value.values);
+        m.check(&[&value], |out| assert_close(&out[0], &initial.dims, &want, (0.0, 0.0)));
+    }
+}

@@ -1,0 +1,216 @@
+use executorch_webgpu::gpu::Profile;
+use executorch_webgpu::graph::DType;
+use executorch_webgpu::ops::linear::{Algorithm, Lanes};
+use executorch_webgpu::options::Options;
+
+use crate::common::q4::{self, Q4};
+use crate::common::writer::Entry;
+use crate::common::{Data, Model, assert_close, tolerance};
+
+/// `out[m, n] = sum_k x[m, k] w[n, k]`
+fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
+    let dot = |row: u32, column: u32| -> f64 {
+        (0..k).map(|i| x[(row * k + i) as usize] * w[(column * k + i) as usize]).sum()
+    };
+    (0..m).flat_map(|row| (0..n).map(move |column| (row, column))).map(|(r, c)| dot(r, c)).collect()
+}
+
+fn q4_model(x: &Data, w: &Q4, bias: Option<&Data>, out: &[u32]) -> Model {
+    let mut m = Model::new();
+    let input = m.input(x.dtype, &x.dims);
+    let (packed, scales, group) = (m.constant(&w.packed), m.constant(&w.scales), m.int(i64::from(w.group)));
+    let bias = bias.map(|bias| m.constant(bias)).unwrap_or_else(|| m.null());
+    let y = m.tensor(x.dtype, out);
+    m.op("et_vk.linear_q4gsw.default", &[input, packed, scales, group, bias, y]);
+    m.output(y);
+    m
+}
+
+fn algorithms() -> Vec<Option<Algorithm>> {
+    vec![
+        None,
+        Some(Algorithm::Gemv { rows: 4, lanes: Lanes::Workgroup }),
+        Some(Algorithm::Tile { rows: 16, columns: 64 }),
+        Some(Algorithm::Tile { rows: 64, columns: 16 }),
+        Some(Algorithm::Tile { rows: 64, columns: 64 }),
+    ]
+}
+
+fn check_q4(m: u32, k: u32, n: u32, group: u32, with_bias: bool) {
+    let seed = u64::from(m * 31 + k * 7 + n);
+    let w = q4::random(n, k, group, seed);
+    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), seed + 1);
+    let bias = Data::random(DType::F32, &[n], (-1.0, 1.0), seed + 2);
+    let mut want = product(&x.values, &w.dense, (m, n, k));
+    if with_bias {
+        want.iter_mut().enumerate().for_each(|(i, y)| *y += bias.values[i % n as usize]);
+    }
+    let model = q4_model(&x, &w, with_bias.then_some(&bias), &[m, n]);
+    for force_gemm in algorithms() {
+        let options = Options { force_gemm, ..Options::default() };
+        model.check_with(&options, &[&x], |out| {
+            assert_close(&out[0], &[m, n], &want, tolerance(DType::F32, k as usize));
+        });
+    }
+}
+
+#[test]
+fn q4_at_the_edges_of_every_tile() {
+    for (m, k, n) in [(1, 64, 63), (2, 32, 64), (15, 96, 65), (16, 64, 17), (17, 40, 16), (63, 32, 15), (65, 64, 66)] {
+        check_q4(m, k, n, 8, m % 2 == 0);
+    }
+}
+
+#[test]
+fn q4_with_every_kind_of_group() {
+    for (k, group) in [(8, 8), (16, 16), (32, 32), (96, 32), (256, 64), (256, 128), (512, 256), (77, 77), (60, 12), (2056, 8)] {
+        check_q4(3, k, 24, group, true);
+    }
+}
+
+#[test]
+fn q4_rows_do_not_depend_on_their_neighbours() {
+    let (k, n) = (128, 40);
+    let w = q4::random(n, k, 32, 5);
+    let all = Data::random(DType::F32, &[17, k], (-1.0, 1.0), 6);
+    let single: Vec<Vec<f64>> = (0..17)
+        .map(|row| product(&all.values[row * k as usize..][..k as usize], &w.dense, (1, n, k)))
+        .collect();
+    for m in 1..=17u32 {
+        let x = Data::f32(&[m, k], all.values[..(m * k) as usize].to_vec());
+        let want = single[..m as usize].concat();
+        let mut running = q4_model(&x, &w, None, &[m, n]).load().unwrap();
+        let out = running.run(&[&x]).unwrap();
+        assert_close(&out[0], &[m, n], &want, tolerance(DType::F32, k as usize));
+    }
+}
+
+#[test]
+fn q4_shrinks_and_grows_with_its_input() {
+    let (k, n) = (64, 48);
+    let w = q4::random(n, k, 32, 8);
+    let full = Data::random(DType::F32, &[1, 70, k], (-1.0, 1.0), 9);
+    let mut running = q4_model(&full, &w, None, &[1, 70, n]).load().unwrap();
+    for m in [70u32, 69, 17, 16, 8, 2, 1, 70] {
+        let x = Data::f32(&[1, m, k], full.values[..(m * k) as usize].to_vec());
+        let want = product(&x.values, &w.dense, (m, n, k));
+        assert_close(&running.run(&[&x]).unwrap()[0], &[1, m, n], &want, tolerance(DType::F32, 64));
+    }
+}
+
+#[test]
+fn q4_activations_beyond_half_range_stay_finite() {
+    let (m, k, n) = (20, 64, 16);
+    let w = q4::random(n, k, 32, 10);
+    let x = Data::random(DType::F32, &[m, k], (-2e5, 2e5), 11);
+    let want = product(&x.values, &w.dense, (m, n, k));
+    let model = q4_model(&x, &w, None, &[m, n]);
+    model.check(&[&x], |out| assert_close(&out[0], &[m, n], &want, (0.05, 1e-4)));
+}
+
+#[test]
+fn q4_accumulates_in_half_when_asked() {
+    let (m, k, n) = (33, 512, 70);
+    let w = q4::random(n, k, 32, 12);
+    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 13);
+    let want = product(&x.values, &w.dense, (m, n, k));
+    let options = Options { enable_f16_accumulate_gemm: true, ..Options::default() };
+    let model = q4_model(&x, &w, None, &[m, n]);
+    let mut running = model.load_with(options.clone(), Profile::Full).unwrap();
+    let half = running.run(&[&x]).unwrap();
+    assert_close(&half[0], &[m, n], &want, (2e-2, 3e-2));
+    let exact = model.load().unwrap().run(&[&x]).unwrap();
+    assert_ne!(half[0].values, exact[0].values, "the option changes the arithmetic");
+    let minimal = model.load_with(options, Profile::Minimal).unwrap().run(&[&x]).unwrap();
+    assert_close(&minimal[0], &[m, n], &want, tolerance(DType::F32, k as usize));
+}
+
+#[test]
+fn q4_refuses_operands_that_do_not_fit() {
+    let w = q4::random(16, 64, 32, 14);
+    let x = Data::random(DType::F32, &[2, 72], (-1.0, 1.0), 15);
+    let text = q4_model(&x, &w, None, &[2, 16]).load().err().unwrap().to_string();
+    assert!(text.contains("K = 72"), "{text}");
+    let x = Data::random(DType::F32, &[2, 64], (-1.0, 1.0), 15);
+    let text = q4_model(&x, &w, None, &[2, 17]).load().err().unwrap().to_string();
+    assert!(text.contains("17 outputs"), "{text}");
+}
+
+#[test]
+fn replays_are_identical() {
+    let (m, k, n) = (5, 256, 33);
+    let w = q4::random(n, k, 64, 16);
+    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 17);
+    let mut running = q4_model(&x, &w, None, &[m, n]).load().unwrap();
+    let first = running.run(&[&x]).unwrap();
+    for _ in 0..200 {
+        assert_eq!(running.run(&[&x]).unwrap(), first);
+    }
+}
+
+fn dense(op: &str, dtype: DType, shapes: [&[u32]; 2], extra: &[Entry], out: &[u32], want: impl Fn(&Data, &Data) -> Vec<f64>, k: u32) {
+    let a = Data::random(dtype, shapes[0], (-1.0, 1.0), 21);
+    let b = Data::random(dtype, shapes[1], (-1.0, 1.0), 22);
+    let want = want(&a, &b);
+    let model = Model::single(op, &[&a, &b], extra, dtype, out);
+    for force_gemm in algorithms() {
+        let options = Options { force_gemm, ..Options::default() };
+        model.check_with(&options, &[&a, &b], |got| assert_close(&got[0], out, &want, tolerance(dtype, k as usize)));
+    }
+}
+
+fn transposed(b: &[f64], k: u32, n: u32) -> Vec<f64> {
+    (0..n).flat_map(|c| (0..k).map(move |i| (i * n + c) as usize)).map(|i| b[i]).collect()
+}
+
+#[test]
+fn linear_matches_its_formula() {
+    for dtype in [DType::F32, DType::F16] {
+        for (m, k, n) in [(4, 64, 32), (1, 63, 33), (29, 37, 41), (70, 128, 64)] {
+            dense("aten.linear.default", dtype, [&[m, k], &[n, k]], &[Entry::Null], &[m, n], |a, b| product(&a.values, &b.values, (m, n, k)), k);
+        }
+    }
+    let (m, k, n) = (6, 20, 9);
+    let batched = [2, 3, k];
+    dense("aten.linear.default", DType::F32, [&batched, &[n, k]], &[Entry::Null], &[2, 3, n], |a, b| product(&a.values, &b.values, (m, n, k)), k);
+}
+
+#[test]
+fn mm_matches_its_formula() {
+    for dtype in [DType::F32, DType::F16] {
+        for (m, k, n) in [(1, 15, 32), (4, 16, 32), (29, 37, 41), (65, 17, 63)] {
+            dense("aten.mm.default", dtype, [&[m, k], &[k, n]], &[], &[m, n], |a, b| product(&a.values, &transposed(&b.values, k, n), (m, n, k)), k);
+        }
+    }
+}
+
+#[test]
+fn bmm_matches_its_formula() {
+    let (batch, m, k, n) = (5, 7, 11, 13);
+    let each = |a: &Data, b: &Data| {
+        let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
+        x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
+    };
+    dense("aten.bmm.default", DType::F32, [&[batch, m, k], &[batch, k, n]], &[], &[batch, m, n], each, k);
+}
+
+#[test]
+fn addmm_scales_and_adds() {
+    let (m, k, n) = (5, 15, 33);
+    for bias_dims in [&[n][..], &[m, n], &[1, n], &[m, 1], &[1]] {
+        let bias = Data::random(DType::F32, bias_dims, (-1.0, 1.0), 30);
+        let a = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 31);
+        let b = Data::random(DType::F32, &[k, n], (-1.0, 1.0), 32);
+        let sums = product(&a.values, &transposed(&b.values, k, n), (m, n, k));
+        let at = |i: usize| {
+            let (row, column) = (i / n as usize, i % n as usize);
+            let width = *bias_dims.last().unwrap() as usize;
+            let row = if bias_dims.len() == 2 && bias_dims[0] > 1 { row } else { 0 };
+            bias.values[row * width + if width > 1 { column } else { 0 }]
+        };
+        let want: Vec<f64> = sums.iter().enumerate().map(|(i, s)| 0.5 * s + 2.0 * at(i)).collect();
+        let scalars = [Entry::Int(2), Entry::Double(0.5)];
+        let model = Model::single("aten.addmm.default", &[&bias, &a, &b], &scalars, DType::F32, &[m, n]);
+        model.check(&[&bias, &a, &b], |out| assert_close(&out[0], &[m, n], &want, tolerance(DType::F32, 15)));
+    }
+}

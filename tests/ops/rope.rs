@@ -1,0 +1,100 @@
+use executorch_webgpu::graph::DType;
+
+use crate::common::{Data, Model, assert_close, tolerance};
+
+fn query_key(op: &str, (s, hq, hk, d): (u32, u32, u32, u32), table: [u32; 2], pos: Option<i64>, angle: impl Fn(usize, &Data, &Data, usize, usize) -> f64) {
+    let q = Data::random(DType::F32, &[1, s, hq, d], (-1.0, 1.0), 1);
+    let k = Data::random(DType::F32, &[1, s, hk, d], (-1.0, 1.0), 2);
+    let cos = Data::random(DType::F32, &table, (-1.0, 1.0), 3);
+    let sin = Data::random(DType::F32, &table, (-1.0, 1.0), 4);
+    let mut m = Model::new();
+    let ids = [&q, &k, &cos, &sin].map(|x| m.input(x.dtype, &x.dims));
+    let (a, b) = (m.tensor(DType::F32, &q.dims), m.tensor(DType::F32, &k.dims));
+    let outputs = m.list(&[a, b]);
+    let mut args = ids.to_vec();
+    args.extend(pos.map(|pos| m.int(pos)));
+    args.push(outputs);
+    m.op(op, &args);
+    m.output(a);
+    m.output(b);
+    let rotated = |x: &Data, heads: u32| -> Vec<f64> {
+        (0..x.values.len())
+            .map(|i| {
+                let row = i / (heads * d) as usize + pos.unwrap_or(0) as usize;
+                let _ = row;
+                angle(i, x, &cos, row, 0) + angle(i, x, &sin, row, 1)
+            })
+            .collect()
+    };
+    let (want_q, want_k) = (rotated(&q, hq), rotated(&k, hk));
+    m.check(&[&q, &k, &cos, &sin], |out| {
+        assert_close(&out[0], &q.dims, &want_q, tolerance(DType::F32, 2));
+        assert_close(&out[1], &k.dims, &want_k, tolerance(DType::F32, 2));
+    });
+}
+
+#[test]
+fn neighbours_rotate() {
+    for shape in [(5, 8, 2, 64), (1, 32, 8, 64), (3, 1, 1, 2), (7, 3, 1, 6)] {
+        let d = shape.3 as usize;
+        query_key("et_vk.apply_rotary_emb.default", shape, [shape.0, shape.3 / 2], None, |i, x, table, row, part| {
+            let column = i % d;
+            let t = table.values[row * d / 2 + column / 2];
+            match (part, column % 2) {
+                (0, _) => x.values[i] * t,
+                (_, 0) => -x.values[i + 1] * t,
+                _ => x.values[i - 1] * t,
+            }
+        });
+    }
+}
+
+#[test]
+fn halves_rotate_from_any_position() {
+    for (shape, rotary, pos) in [((5, 8, 2, 64), 64, 0), ((1, 16, 8, 128), 128, 15), ((3, 2, 1, 12), 8, 7)] {
+        let d = shape.3 as usize;
+        query_key("et_vk.apply_rotary_emb_hf.default", shape, [24, rotary], Some(pos), |i, x, table, row, part| {
+            let (column, half) = (i % d, rotary as usize / 2);
+            if column >= rotary as usize {
+                return if part == 0 { x.values[i] } else { 0.0 };
+            }
+            let t = table.values[row * rotary as usize + column];
+            match (part, column < half) {
+                (0, _) => x.values[i] * t,
+                (_, true) => -x.values[i + half] * t,
+                _ => x.values[i - half] * t,
+            }
+        });
+    }
+}
+
+#[test]
+fn a_start_outside_the_tables_is_refused() {
+    let mut m = Model::new();
+    let (q, k) = (m.input(DType::F32, &[1, 4, 1, 8]), m.input(DType::F32, &[1, 4, 1, 8]));
+    let (cos, sin) = (m.input(DType::F32, &[6, 8]), m.input(DType::F32, &[6, 8]));
+    let (a, b, pos) = (m.tensor(DType::F32, &[1, 4, 1, 8]), m.tensor(DType::F32, &[1, 4, 1, 8]), m.int(3));
+    let outputs = m.list(&[a, b]);
+    m.op("et_vk.apply_rotary_emb_hf.default", &[q, k, cos, sin, pos, outputs]);
+    m.output(a);
+    let text = m.load().err().unwrap().to_string();
+    assert!(text.contains("3 with length 4 is outside 0..6"), "{text}");
+}
+
+#[test]
+fn one_table_of_pairs() {
+    for (b, n, c) in [(1u32, 4u32, 8u32), (2, 3, 8), (1, 5, 4), (1, 2, 16)] {
+        let x = Data::random(DType::F32, &[b, n, c], (-1.0, 1.0), 5);
+        let freqs = Data::random(DType::F32, &[n, c], (-1.0, 1.0), 6);
+        let want: Vec<f64> = (0..x.values.len())
+            .map(|i| {
+                let (row, column) = (i / c as usize % n as usize, i % c as usize);
+                let at = |column: usize| freqs.values[row * c as usize + column];
+                let (cos, sin) = (at(column & !1), at(column | 1));
+                if column % 2 == 0 { x.values[i] * cos - x.values[i + 1] * sin } else { x.values[i] * cos + x.values[i - 1] * sin }
+            })
+            .collect();
+        Model::single("et_vk.apply_rotary_emb_interleaved.default", &[&x, &freqs], &[], DType::F32, &x.dims)
+            .check(&[&x, &freqs], |out| assert_close(&out[0], &x.dims, &want, tolerance(DType::F32, 2)));
+    }
+}

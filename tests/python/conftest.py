@@ -1,0 +1,65 @@
+"""Fixtures: where the delegate and the exported models are, and how to run a program."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+TOLERANCE = 1e-3
+
+
+def models_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("ETWGPU_MODELS") or Path(base) / "executorch-webgpu" / "models")
+
+
+class Golden:
+    """A program with the answers of eager PyTorch to a list of calls."""
+
+    def __init__(self, stem: Path) -> None:
+        self.pte = stem.with_name(stem.name + ".pte")
+        description = json.loads(stem.with_name(stem.name + ".json").read_text())
+        self.vocab, self.bound, self.context = (description[key] for key in ("vocab", "bound", "context"))
+        self.cases = {case["name"]: case["calls"] for case in description["cases"]}
+        self._logits = numpy.fromfile(stem.with_name(stem.name + ".f32"), "<f4")
+
+    def logits(self, call: dict) -> numpy.ndarray:
+        return self._logits[call["logits"] : call["logits"] + self.vocab]
+
+
+class Forward:
+    """A freshly loaded `forward` of a program of the llama family."""
+
+    def __init__(self, pte: Path | bytes) -> None:
+        from executorch.runtime import Runtime
+
+        self._program = Runtime.get().load_program(pte)
+        self._method = self._program.load_method("forward")
+
+    def __call__(self, tokens: list[int], pos: int) -> numpy.ndarray:
+        inputs = torch.tensor([tokens], dtype=torch.int64), torch.tensor([pos])
+        return self._method.execute(inputs)[0].numpy().reshape(-1).copy()
+
+
+def assert_close(found: numpy.ndarray, expected: numpy.ndarray, what: str) -> None:
+    assert found.shape == expected.shape, f"{what}: shape {found.shape}, expected {expected.shape}"
+    error = numpy.abs(found - expected) / numpy.maximum(1.0, numpy.abs(expected))
+    worst = int(error.argmax())
+    assert error[worst] <= TOLERANCE, f"{what}: logit {worst} is {found[worst]}, expected {expected[worst]}"
+
+
+@pytest.fixture(scope="session")
+def delegate() -> Path:
+    """Registers the delegate in this process; the path of its library."""
+    import executorch_webgpu
+
+    return executorch_webgpu.library_path
+
+
+@pytest.fixture(scope="session")
+def tiny_llama() -> Golden:
+    return Golden(models_dir() / "tiny" / "llama")
