@@ -1,0 +1,60 @@
+//! `cargo xtask COMMAND`: everything that takes more than one tool.
+
+mod ci;
+mod compile;
+mod demo;
+mod export;
+mod generate;
+mod paths;
+mod process;
+mod setup;
+mod system;
+mod test;
+
+use std::process::ExitCode;
+
+/// What went wrong, as one sentence for the terminal.
+type Result<T = ()> = std::result::Result<T, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  setup              install what is missing: system packages (Debian, Ubuntu), a Python environment with ExecuTorch
+  build              setup, then build the delegate, the C++ programs and the chat program
+  demo [PROMPT]      build, export SmolLM2 and let it continue PROMPT (default: \"The capital of France is\")
+  chat ARGUMENTS     build, then run etwgpu-chat (--help shows its arguments)
+  test               build, export the models and run all tests
+  generate           rewrite the generated files
+  generate --check   fail if a generated file differs from what would be written
+  ci                 formatting, lints, documentation, generated files, then test";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result {
+    match words {
+        ["setup"] => setup::run().map(drop),
+        ["build"] => setup::run().and_then(|python| compile::run(&python)),
+        ["demo"] => demo::run("The capital of France is"),
+        ["demo", prompt] => demo::run(prompt),
+        ["chat", arguments @ ..] => demo::chat(arguments),
+        ["test"] => test::run(),
+        ["generate"] => generate::write(),
+        ["generate", "--check"] => generate::check(),
+        ["ci"] => ci::run(),
+        [] | ["help" | "-h" | "--help"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(format!("unknown command `{}`\n{USAGE}", words.join(" "))),
+    }
+}
