@@ -145,15 +145,7 @@ impl Gpu {
         let waiting: Vec<_> = maps.iter().flatten().map(|(buffer, bytes)| request(buffer, *bytes)).collect();
         let wait = wgpu::PollType::Wait { submission_index: Some(submission.index), timeout: None };
         self.guarded(|| self.device.poll(wait))?.map_err(|e| Error::Device(e.to_string()))?;
-        for done in waiting {
-            match done.try_recv() {
-                Ok(Ok(())) => {}
-                _ => {
-                    self.check()?;
-                    return Err(Error::Device("an output could not be mapped".into()));
-                }
-            }
-        }
+        waiting.iter().try_for_each(|done| self.arrival(done))?;
         let result = match bytes {
             0 => read(&[]),
             _ => mapped(&staging.buffer.raw, bytes, read)?,
@@ -163,6 +155,23 @@ impl Gpu {
             None => Vec::new(),
         };
         result.map(|()| timings)
+    }
+
+    /// Waits until a mapping is told of. Another thread's poll may have collected the callback and not yet run it.
+    fn arrival(&self, done: &Mapping) -> Result<()> {
+        loop {
+            match done.recv_timeout(std::time::Duration::from_millis(1)) {
+                Ok(Ok(())) => return Ok(()),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    self.check()?;
+                    self.device.poll(wgpu::PollType::Poll).map_err(|e| Error::Device(e.to_string()))?;
+                }
+                _ => {
+                    self.check()?;
+                    return Err(Error::Device("an output could not be mapped".into()));
+                }
+            }
+        }
     }
 
     fn timings(&self, bytes: &[u8]) -> Vec<Timing> {
@@ -184,7 +193,9 @@ fn encode(pass: &mut wgpu::ComputePass<'_>, dispatch: &Dispatch, common: &BindGr
     pass.dispatch_workgroups(x, y, z);
 }
 
-fn request(buffer: &wgpu::Buffer, bytes: u64) -> mpsc::Receiver<Result<(), wgpu::BufferAsyncError>> {
+type Mapping = mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>;
+
+fn request(buffer: &wgpu::Buffer, bytes: u64) -> Mapping {
     let (tell, done) = mpsc::channel();
     buffer.slice(..bytes).map_async(wgpu::MapMode::Read, move |result| {
         // The receiver is gone only when the wait failed.
