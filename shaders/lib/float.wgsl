@@ -68,6 +68,8 @@ fn power(x: f32, e: f32) -> f32 {
     return select(select(size, -size, x < 0.0 && odd), nan(), undefined);
 }
 
+fn nearest(x: f32) -> f32 { return round(x); }
+
 fn lowest(a: f32, b: f32) -> f32 { return select(select(b, a, a < b), a, is_nan(a)); }
 
 // kind: 0 exact, 1 towards minus infinity, 2 towards zero.

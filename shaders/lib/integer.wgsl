@@ -1,4 +1,6 @@
 // The functions of lib/float.wgsl that also exist for i32; results wrap.
+fn nearest(x: i32) -> i32 { return x; }
+
 fn lowest(a: i32, b: i32) -> i32 { return min(a, b); }
 
 fn power(x: i32, e: i32) -> i32 {

@@ -92,6 +92,14 @@ impl Lower<'_> {
         }
     }
 
+    /// String argument `index`, or `None` for None.
+    pub fn optional_text(&self, index: usize) -> Result<Option<&str>> {
+        match self.value(index)? {
+            Value::Null => Ok(None),
+            _ => self.text(index).map(Some),
+        }
+    }
+
     /// Integer list argument `index`; SymInts in it read as their live numbers, None as an empty list.
     pub fn ints(&mut self, index: usize) -> Result<Vec<i64>> {
         match self.value(index)? {

@@ -24,6 +24,15 @@ impl Lower<'_> {
     pub(super) fn input(&self, index: usize) -> Result<Input> {
         self.tensor(index).map(Input::Tensor).or_else(|_| self.double(index).map(Input::Number))
     }
+
+    /// Refuses a result that is not floating-point.
+    pub(super) fn expect_floating_output(&self) -> Result<()> {
+        let dtypes = self.answer.shapes.iter().filter_map(|(id, _)| self.env.graph.tensor(*id)).map(|t| t.dtype);
+        match dtypes.into_iter().find(|dtype| !dtype.is_float()) {
+            Some(dtype) => Err(self.unsupported(format!("the result is {dtype}, expected a floating-point type"))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `out = formula(inputs)` with scalar arguments `p.s`, `p.t`.

@@ -7,6 +7,9 @@ mod lower;
 mod table;
 
 pub mod attention;
+mod binary;
+mod elementwise;
+mod layout;
 pub mod linear;
 mod rope;
 mod symbolic;
@@ -79,6 +82,8 @@ impl Op {
 pub const FLOATS: &[DType] = &[DType::F32, DType::F16];
 /// Types that arithmetic takes.
 pub const NUMBERS: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::I64, DType::I8, DType::U8];
+/// Types that bit operations take.
+pub const INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::I8, DType::U8, DType::Bool];
 /// Every type.
 pub const ALL: &[DType] =
     &[DType::F32, DType::F16, DType::I32, DType::I64, DType::I8, DType::U8, DType::Bool, DType::F64];

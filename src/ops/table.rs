@@ -1,10 +1,23 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{Op, attention, rope, linear, symbolic, unary};
+use super::{Op, attention, binary, linear, rope, symbolic, unary};
 
 /// The families. Adding one here is all the registration there is.
-pub const TABLE: &[&[Op]] = &[symbolic::OPS, linear::OPS, attention::OPS, rope::OPS, unary::OPS];
+pub const TABLE: &[&[Op]] = &[
+    symbolic::OPS,
+    linear::OPS,
+    attention::OPS,
+    rope::OPS,
+    unary::OPS,
+    unary::FLOATING,
+    unary::LOGICAL,
+    binary::OPS,
+    binary::FLOATING,
+    binary::LOGICAL,
+    binary::BITWISE,
+    binary::SELECT,
+];
 
 /// The row of an operator.
 pub fn find(name: &str) -> Option<&'static Op> {

@@ -24,7 +24,7 @@ pub const FLOATING: &[Op] = &[
 pub const OPS: &[Op] = &[
     Op::new("aten.abs.default", NUMBERS, plain).formula("abs(x)"),
     Op::new("aten.neg.default", NUMBERS, plain).formula("-x"),
-    Op::new("aten.round.default", NUMBERS, plain).formula("C(round(f32(x)))"),
+    Op::new("aten.round.default", NUMBERS, plain).formula("nearest(x)"),
     Op::new("aten.relu.default", NUMBERS, plain).formula("select(x, C(), x < C())"),
     Op::new("aten.clamp.default", NUMBERS, clamp).formula(CLAMP),
     Op::new("aten.hardtanh.default", NUMBERS, clamp).formula(CLAMP),
@@ -37,7 +37,7 @@ pub const LOGICAL: &[Op] = &[
     Op::new("aten.bitwise_not.default", INTEGERS, complement).formula("x ^ p.s"),
 ];
 
-const CLAMP: &str = "min(select(x, p.s, x < p.s), p.t)";
+const CLAMP: &str = "select(select(x, p.s, x < p.s), p.t, x > p.t)";
 
 fn plain(lower: &mut Lower<'_>) -> Result<()> {
     apply(lower, [0.0; 2])
@@ -66,9 +66,10 @@ fn hardshrink(lower: &mut Lower<'_>) -> Result<()> {
     apply_floating(lower, [limit, 0.0])
 }
 
+/// The upper bound wins where the bounds cross.
 fn clamp(lower: &mut Lower<'_>) -> Result<()> {
-    let bounds = [lower.double_or(1, f64::NEG_INFINITY)?, lower.double_or(2, f64::INFINITY)?];
-    apply(lower, bounds)
+    let (low, high) = (lower.double_or(1, f64::NEG_INFINITY)?, lower.double_or(2, f64::INFINITY)?);
+    apply(lower, [low.min(high), high])
 }
 
 fn power(lower: &mut Lower<'_>) -> Result<()> {
@@ -83,8 +84,8 @@ fn complement(lower: &mut Lower<'_>) -> Result<()> {
 }
 
 fn apply_floating(lower: &mut Lower<'_>, scalars: [f64; 2]) -> Result<()> {
-    lower.floating_output()?;
-    apply(lower, scalars)
+    apply(lower, scalars)?;
+    lower.expect_floating_output()
 }
 
 fn apply(lower: &mut Lower<'_>, scalars: [f64; 2]) -> Result<()> {

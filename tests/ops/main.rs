@@ -5,6 +5,8 @@
 mod common;
 
 mod attention;
+mod binary;
+mod cases;
 mod linear;
 mod rope;
 mod unary;
