@@ -78,10 +78,10 @@ fn rounded(lower: &mut Lower<'_>) -> Result<()> {
 /// A number is compared in the tensor's own type.
 fn compare(lower: &mut Lower<'_>) -> Result<()> {
     let mut inputs = operands(lower)?;
-    if let [(_, Input::Tensor(a)), (_, Input::Number(number))] = &mut inputs {
-        if a.dtype == DType::F16 {
-            *number = half::f16::from_f64(*number).to_f64();
-        }
+    if let [(_, Input::Tensor(a)), (_, Input::Number(number))] = &mut inputs
+        && a.dtype == DType::F16
+    {
+        *number = half::f16::from_f64(*number).to_f64();
     }
     apply(lower, &inputs, 0.0)
 }
@@ -105,11 +105,7 @@ fn operands(lower: &Lower<'_>) -> Result<[(&'static str, Input); 2]> {
 
 fn apply(lower: &mut Lower<'_>, inputs: &[(&'static str, Input)], scalar: f64) -> Result<()> {
     let values: Vec<Input> = inputs.iter().map(|(_, input)| *input).collect();
-    let tensor = |input: &Input| match input {
-        Input::Tensor(x) => Some(*x),
-        Input::Number(_) => None,
-    };
-    let tensors: Vec<Operand> = values.iter().filter_map(tensor).collect();
+    let tensors: Vec<Operand> = values.iter().filter_map(Input::tensor).collect();
     let dims = lower.broadcast(&tensors)?;
     let out = lower.output(0, dims)?;
     let compute = compute_type(&values, out.elem);

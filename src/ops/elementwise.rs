@@ -17,6 +17,18 @@ pub(super) enum Input {
     Tensor(Operand),
     /// A number, in `p.t`.
     Number(f64),
+    /// The position in the result.
+    Index,
+}
+
+impl Input {
+    /// The tensor, if it is one.
+    pub(super) fn tensor(&self) -> Option<Operand> {
+        match self {
+            Input::Tensor(x) => Some(*x),
+            _ => None,
+        }
+    }
 }
 
 impl Lower<'_> {
@@ -50,7 +62,7 @@ pub(super) struct Map<'a> {
 /// Adds the step that computes `out`; nothing when it is empty.
 pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<()> {
     let mut kernel = kernel(map.formula, map.compute, out.elem);
-    let tensors: Vec<Operand> = map.inputs.iter().filter_map(|(_, input)| tensor(input)).collect();
+    let tensors: Vec<Operand> = map.inputs.iter().filter_map(|(_, input)| input.tensor()).collect();
     let strides: Vec<Vec<u32>> = tensors.iter().map(|x| broadcast_strides(x.dims, out.dims)).collect();
     let layout = Layout::new(&out.dims, &strides);
     let (mut binds, mut scalars) = (Vec::new(), map.scalars);
@@ -66,6 +78,7 @@ pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<
                 scalars[1] = number;
                 "C(p.t)".into()
             }
+            Input::Index => "vec4<u32>(4u * q) + vec4<u32>(0u, 1u, 2u, 3u)".into(),
         };
         kernel = kernel.function(format!("fn get_{name}(q: u32) -> vec4<C> {{ return vec4<C>({body}); }}"));
     }
@@ -83,13 +96,6 @@ pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<
         params = params.words8(padded(layout.of(operand)));
     }
     lower.step(kernel, &binds, params, u64::from(n4.div_ceil(WG)))
-}
-
-fn tensor(input: &Input) -> Option<Operand> {
-    match input {
-        Input::Tensor(x) => Some(*x),
-        Input::Number(_) => None,
-    }
 }
 
 fn kernel(formula: &str, compute: &'static str, out: Elem) -> Kernel {
@@ -121,8 +127,8 @@ fn apply(kernel: Kernel, formula: &str, names: &[&str], out: Elem) -> Kernel {
 /// The expression that reads elements 4q to 4q+3 of the result from one operand.
 fn fetch(name: &str, x: Operand, out: Dims, layout: &Layout, operand: usize) -> String {
     let strides = layout.of(operand);
-    let even = |steps: &[u32]| steps.iter().all(|step| step % 4 == 0);
-    let quads = layout.sizes.last().is_some_and(|size| size % 4 == 0);
+    let even = |steps: &[u32]| steps.iter().all(|step| step.is_multiple_of(4));
+    let quads = layout.sizes.last().is_some_and(|size| size.is_multiple_of(4));
     match strides.split_last() {
         _ if x.dims.numel() == out.numel() => format!("load4_{name}(q)"),
         _ if x.dims.numel() == 1 => format!("C(load_{name}(0u))"),
@@ -142,6 +148,7 @@ pub(super) fn compute_type(inputs: &[Input], out: Elem) -> &'static str {
     let floating = |input: &Input| match input {
         Input::Tensor(x) => x.elem.is_float(),
         Input::Number(x) => !exact(*x),
+        Input::Index => false,
     };
     match out {
         Elem::Bool if inputs.iter().any(floating) => "f32",

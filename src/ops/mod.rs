@@ -8,12 +8,18 @@ mod table;
 
 pub mod attention;
 mod binary;
+mod cast;
+mod copy;
 mod elementwise;
+mod fill;
+mod join;
 mod layout;
 pub mod linear;
+mod reindex;
 mod rope;
 mod symbolic;
 mod unary;
+mod view;
 
 pub use lower::{Bind, Bound, DynInt, Env, Lower, Lowered, Operand, Params, Step};
 pub use table::{TABLE, find};

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{Op, attention, binary, linear, rope, symbolic, unary};
+use super::{Op, attention, binary, cast, fill, join, linear, reindex, rope, symbolic, unary, view};
 
 /// The families. Adding one here is all the registration there is.
 pub const TABLE: &[&[Op]] = &[
@@ -17,6 +17,11 @@ pub const TABLE: &[&[Op]] = &[
     binary::LOGICAL,
     binary::BITWISE,
     binary::SELECT,
+    reindex::OPS,
+    join::OPS,
+    view::OPS,
+    cast::OPS,
+    fill::OPS,
 ];
 
 /// The row of an operator.

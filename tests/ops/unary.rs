@@ -85,7 +85,7 @@ fn trigonometry() {
 #[test]
 fn activations() {
     floats("aten.sigmoid.default", &[], (-12.0, 12.0), |x| 1.0 / (1.0 + (-x).exp()));
-    floats("aten.hardswish.default", &[], (-6.0, 6.0), |x| x * (x + 3.0).max(0.0).min(6.0) / 6.0);
+    floats("aten.hardswish.default", &[], (-6.0, 6.0), |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0);
     floats("aten.leaky_relu.default", &[Entry::Double(0.2)], (-6.0, 6.0), |x| if x > 0.0 { x } else { 0.2 * x });
     floats("aten.leaky_relu.default", &[none()], (-6.0, 6.0), |x| if x > 0.0 { x } else { 0.01 * x });
     floats("aten.hardshrink.default", &[Entry::Double(0.5)], (-2.0, 2.0), |x| if x.abs() <= 0.5 { 0.0 } else { x });
