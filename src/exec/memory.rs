@@ -66,27 +66,19 @@ impl Arena {
     }
 
     /// Finds what a binding of node `node` points at.
-    pub fn place(&self, gpu: &Gpu, plan: &Plan, node: usize, bind: Bind) -> Result<Place> {
-        let (id, range) = match bind {
+    pub fn place(&self, gpu: &Gpu, plan: &Plan, node: usize, bind: Bind) -> Place {
+        let id = match bind {
             Bind::Scratch(n) => {
                 let buffers = plan.scratch.get(node).and_then(|areas| areas.get(n as usize)).copied();
                 let buffer = buffers.unwrap_or(NONE);
                 let bytes = self.buffers.get(buffer as usize).map_or(0, Buffer::bytes);
-                return Ok((buffer, 0, bytes.min(gpu.caps().max_binding & !15)));
+                return (buffer, 0, bytes.min(gpu.caps().max_binding & !15));
             }
-            Bind::Value(id) => (id, None),
-            Bind::Range(id, offset, bytes) => (id, Some((offset, bytes))),
+            Bind::Value(id) | Bind::Range(id, ..) => id,
         };
         let storage = plan.storage.get(id.index()).copied().unwrap_or(NONE);
-        let whole = plan.storages.get(storage as usize).map_or(0, |s| s.bytes.max(16).next_multiple_of(16));
-        let (offset, bytes) = range.unwrap_or((0, whole));
-        let bytes = bytes.max(16).next_multiple_of(16);
-        if bytes > gpu.caps().max_binding {
-            let (what, limit) = (plan.graph.describe(id), gpu.caps().max_binding);
-            let op = plan.graph.nodes.get(node).map_or("", |n| &n.op);
-            return Err(Error::unsupported(op, format!("{what} has {bytes} bytes, one binding covers {limit}")));
-        }
-        Ok((self.place.get(storage as usize).copied().unwrap_or(NONE), offset, bytes))
+        let (offset, bytes) = plan.bound(bind);
+        (self.place.get(storage as usize).copied().unwrap_or(NONE), offset, bytes)
     }
 
     /// A place as a range to bind.

@@ -227,7 +227,7 @@ fn dispatch(shop: &mut Workshop<'_>, node: usize, step: &Step, slot: usize) -> R
     }
     let pipeline = shop.gpu.pipeline(&step.kernel)?;
     let places: Vec<Place> =
-        step.binds.iter().map(|&b| shop.arena.place(shop.gpu, shop.plan, node, b)).collect::<Result<_>>()?;
+        step.binds.iter().map(|&bind| shop.arena.place(shop.gpu, shop.plan, node, bind)).collect();
     let group = match shop.groups.get(&(step.kernel.clone(), places.clone())) {
         Some(group) => group.clone(),
         None => {

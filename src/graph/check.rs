@@ -1,9 +1,13 @@
 use super::{Graph, Value, ValueId};
 use crate::error::{Error, Result};
 
+/// Arguments of all nodes together, lists expanded, that a graph may have. Far above any real program; it keeps a small
+/// payload, whose nodes name one long list again and again, from costing hours.
+const MOST_REFERENCES: usize = 1 << 22;
+
 impl Graph {
     /// Checks what every later stage relies on: ids in range, lists that end, outputs that something defines, each value
-    /// defined before it is read, constants that exist.
+    /// defined before it is read and once per node, inputs that are no constants, constants that exist.
     pub fn check(&self) -> Result<()> {
         for (index, value) in self.values.iter().enumerate() {
             match value {
@@ -25,7 +29,23 @@ impl Graph {
                 _ => {}
             }
         }
+        self.check_size()?;
         self.check_order()
+    }
+
+    fn check_size(&self) -> Result<()> {
+        let length = |id: &ValueId| match self.value(*id) {
+            Value::List(items) => items.len() + 1,
+            _ => 1,
+        };
+        let mut references = 0usize;
+        for node in &self.nodes {
+            references += node.args.iter().map(length).sum::<usize>();
+            if references > MOST_REFERENCES {
+                return Err(Error::Payload(format!("more than {MOST_REFERENCES} arguments, lists expanded")));
+            }
+        }
+        Ok(())
     }
 
     fn in_range(&self, id: ValueId, what: &str) -> Result<()> {
@@ -35,17 +55,27 @@ impl Graph {
         Err(Error::Payload(format!("{what} is value {}, but there are {}", id.0, self.values.len())))
     }
 
+    fn check_input(&self, id: ValueId) -> Result<()> {
+        self.in_range(id, "an input")?;
+        let refuse = |why: &str| Err(Error::Payload(format!("input {} is {why}", self.describe(id))));
+        match self.value(id) {
+            Value::Tensor(tensor) if tensor.constant.is_some() => refuse("a constant"),
+            Value::Tensor(_) | Value::SymInt => Ok(()),
+            _ => refuse("neither a tensor nor a SymInt"),
+        }
+    }
+
     fn check_order(&self) -> Result<()> {
         let mut defined: Vec<bool> =
             self.values.iter().map(|v| matches!(v, Value::Tensor(t) if t.constant.is_some())).collect();
         for &id in &self.inputs {
-            self.in_range(id, "an input")?;
-            if !matches!(self.value(id), Value::Tensor(_) | Value::SymInt) {
-                return Err(Error::Payload(format!("input {} is neither a tensor nor a SymInt", self.describe(id))));
+            self.check_input(id)?;
+            if mark(&mut defined, id) {
+                return Err(Error::Payload(format!("input {} is listed twice", self.describe(id))));
             }
-            mark(&mut defined, id);
         }
-        for node in &self.nodes {
+        let mut definer = vec![usize::MAX; self.values.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
             for &id in &node.args {
                 self.in_range(id, &node.op)?;
             }
@@ -56,6 +86,9 @@ impl Graph {
             }
             for id in self.defines(node) {
                 mark(&mut defined, id);
+                if definer.get_mut(id.index()).is_some_and(|last| std::mem::replace(last, index) == index) {
+                    return Err(Error::Payload(format!("{} defines {} twice", node.op, self.describe(id))));
+                }
             }
         }
         for &id in &self.outputs {
@@ -68,15 +101,14 @@ impl Graph {
     }
 }
 
-fn mark(defined: &mut [bool], id: ValueId) {
-    if let Some(slot) = defined.get_mut(id.index()) {
-        *slot = true;
-    }
+/// Marks a value as defined; true when it was already.
+fn mark(defined: &mut [bool], id: ValueId) -> bool {
+    defined.get_mut(id.index()).is_some_and(|slot| std::mem::replace(slot, true))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DType, Dims, Node, Tensor};
+    use super::super::{Constant, DType, Dims, Node, Tensor};
     use super::*;
 
     fn tensor(constant: Option<u32>) -> Value {
@@ -103,7 +135,8 @@ mod tests {
 
     #[test]
     fn broken_graphs_are_refused() {
-        let cases: [(&str, fn(&mut Graph)); 6] = [
+        type Breakage = fn(&mut Graph);
+        let cases: [(&str, Breakage); 10] = [
             ("but there are", |g| g.outputs.push(ValueId(9))),
             ("before it is defined", |g| g.inputs.clear()),
             ("but there are", |g| g.nodes.iter_mut().for_each(|n| n.args.push(ValueId(77)))),
@@ -113,6 +146,19 @@ mod tests {
                 g.values.push(Value::List(vec![id]));
             }),
             ("never defined", |g| g.nodes.clear()),
+            ("listed twice", |g| g.inputs.push(ValueId(0))),
+            ("is a constant", |g| {
+                g.constants.push(Constant::Empty);
+                g.values[0] = tensor(Some(0));
+            }),
+            ("defines %1 float32[2] twice", |g| {
+                g.values.push(Value::List(vec![ValueId(1), ValueId(1)]));
+                g.nodes[0].args[1] = ValueId(2);
+            }),
+            ("more than 4194304 arguments", |g| {
+                g.values.push(Value::List(vec![ValueId(0); 1 << 12]));
+                g.nodes[0].args = vec![ValueId(2); 1 << 12];
+            }),
         ];
         for (expected, breakage) in cases {
             let mut graph = relu();

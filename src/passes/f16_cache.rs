@@ -1,6 +1,8 @@
+use std::collections::BTreeSet;
+
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
-use crate::graph::{DType, Graph, Value, ValueId};
+use crate::graph::{DType, Graph, Node, Value, ValueId};
 use crate::options::Options;
 
 const SDPA: &str = "sdpa_with_kv_cache.default";
@@ -15,15 +17,9 @@ pub fn run(mut graph: Graph, caps: &Caps, options: &Options) -> Result<Graph> {
         log::warn!("enable_f16_kv_cache: the device has no shader-f16, caches stay f32");
         return Ok(graph);
     }
-    let caches: Vec<ValueId> = graph
-        .nodes
-        .iter()
-        .filter(|node| node.op == SDPA)
-        .flat_map(|node| node.args.get(3..5).unwrap_or_default().to_vec())
-        .collect();
-    for &id in &caches {
-        refuse_other_uses(&graph, id)?;
-    }
+    let attentions = graph.nodes.iter().filter(|node| node.op == SDPA);
+    let caches: BTreeSet<ValueId> = attentions.flat_map(|node| caches_of(node).to_vec()).collect();
+    refuse_other_uses(&graph, &caches)?;
     for id in caches {
         if let Some(Value::Tensor(tensor)) = graph.values.get_mut(id.index()) {
             tensor.dtype = DType::F16;
@@ -32,23 +28,31 @@ pub fn run(mut graph: Graph, caps: &Caps, options: &Options) -> Result<Graph> {
     Ok(graph)
 }
 
-fn refuse_other_uses(graph: &Graph, cache: ValueId) -> Result<()> {
-    let refuse = |who: &str| {
+fn caches_of(node: &Node) -> &[ValueId] {
+    node.args.get(3..5).unwrap_or_default()
+}
+
+fn refuse_other_uses(graph: &Graph, caches: &BTreeSet<ValueId>) -> Result<()> {
+    let refuse = |cache: ValueId, why: &str| {
         let what = graph.describe(cache);
-        Err(Error::unsupported("enable_f16_kv_cache", format!("the cache {what} is also used by {who}")))
+        Err(Error::unsupported("enable_f16_kv_cache", format!("the cache {what} {why}")))
     };
-    if graph.outputs.contains(&cache) || graph.inputs.contains(&cache) {
-        return refuse("the caller");
+    for &cache in caches {
+        match graph.tensor(cache) {
+            Some(tensor) if tensor.dtype == DType::F32 || tensor.dtype == DType::F16 => {}
+            _ => return refuse(cache, "is no float32 tensor"),
+        }
     }
-    match graph.tensor(cache) {
-        Some(tensor) if tensor.dtype == DType::F32 || tensor.dtype == DType::F16 => {}
-        _ => return Err(Error::unsupported("enable_f16_kv_cache", "the cache is not a float32 tensor")),
+    if let Some(&cache) = graph.inputs.iter().chain(&graph.outputs).find(|id| caches.contains(id)) {
+        return refuse(cache, "is also used by the caller");
     }
     for node in &graph.nodes {
-        let uses = graph.reads(node).iter().filter(|&&id| id == cache).count();
-        let allowed = usize::from(node.op == SDPA && node.args.get(3..5).unwrap_or_default().contains(&cache));
-        if uses > allowed {
-            return refuse(&node.op);
+        let mut left = if node.op == SDPA { caches_of(node).to_vec() } else { Vec::new() };
+        for id in graph.reads(node).into_iter().chain(graph.defines(node)).filter(|id| caches.contains(id)) {
+            match left.iter().position(|&cache| cache == id) {
+                Some(use_) => drop(left.swap_remove(use_)),
+                None => return refuse(id, &format!("is also used by {}", node.op)),
+            }
         }
     }
     Ok(())

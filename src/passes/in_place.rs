@@ -1,3 +1,5 @@
+use std::collections::{BTreeMap, HashSet};
+
 use crate::error::Result;
 use crate::gpu::Caps;
 use crate::graph::{Graph, Node, Value, ValueId};
@@ -8,16 +10,18 @@ use crate::options::Options;
 /// one buffer under two bindings. Arguments that the operator writes by design stay.
 pub fn run(mut graph: Graph, _: &Caps, _: &Options) -> Result<Graph> {
     for mut node in std::mem::take(&mut graph.nodes) {
-        let mut copies = Vec::new();
-        for output in graph.defines(&node) {
-            if graph.tensor(output).is_some() && reads_by_kernel(&graph, &node).contains(&output) {
-                let fresh = graph.push(fresh(&graph, output));
-                replace_output(&mut graph, &mut node, output, fresh);
-                copies.push((fresh, output));
+        let read = reads_by_kernel(&graph, &node);
+        let mut copies = BTreeMap::new();
+        for id in graph.defines(&node).into_iter().filter(|id| read.contains(id)) {
+            if graph.tensor(id).is_some() {
+                copies.insert(id, own(&mut graph, id));
             }
         }
+        if !copies.is_empty() {
+            replace_outputs(&mut graph, &mut node, &copies);
+        }
         graph.nodes.push(node);
-        for (from, to) in copies {
+        for (to, from) in copies {
             let blocking = graph.push(Value::Null);
             graph.nodes.push(Node { op: "aten.copy.default".into(), args: vec![to, from, blocking, to] });
         }
@@ -25,26 +29,29 @@ pub fn run(mut graph: Graph, _: &Caps, _: &Options) -> Result<Graph> {
     Ok(graph)
 }
 
-fn reads_by_kernel(graph: &Graph, node: &Node) -> Vec<ValueId> {
+fn reads_by_kernel(graph: &Graph, node: &Node) -> HashSet<ValueId> {
     let writes = ops::find(&node.op).map_or(&[][..], |op| op.writes);
     let written: Vec<ValueId> = writes.iter().filter_map(|&i| node.args.get(i).copied()).collect();
     graph.reads(node).into_iter().filter(|id| !written.contains(id)).collect()
 }
 
-fn fresh(graph: &Graph, like: ValueId) -> Value {
-    let mut value = graph.value(like).clone();
+/// A tensor like `id`, but with no content of its own.
+fn own(graph: &mut Graph, id: ValueId) -> ValueId {
+    let mut value = graph.value(id).clone();
     if let Value::Tensor(tensor) = &mut value {
         tensor.constant = None;
     }
-    value
+    graph.push(value)
 }
 
-fn replace_output(graph: &mut Graph, node: &mut Node, old: ValueId, new: ValueId) {
+fn replace_outputs(graph: &mut Graph, node: &mut Node, copies: &BTreeMap<ValueId, ValueId>) {
     let Some(last) = node.args.last_mut() else { return };
-    if *last == old {
-        *last = new;
-    } else if let Value::List(items) = graph.value(*last).clone() {
-        let items = items.into_iter().map(|id| if id == old { new } else { id }).collect();
-        *last = graph.push(Value::List(items));
-    }
+    let replaced = |id: ValueId| copies.get(&id).copied().unwrap_or(id);
+    *last = match graph.value(*last) {
+        Value::List(items) => {
+            let items = items.iter().map(|&id| replaced(id)).collect();
+            graph.push(Value::List(items))
+        }
+        _ => replaced(*last),
+    };
 }

@@ -24,7 +24,7 @@ pub fn run(mut graph: Graph, caps: &Caps, options: &Options) -> Result<Graph> {
 }
 
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use crate::graph::{Constant, DType, Dims, Graph, Node, Tensor, Value, ValueId};
 
     /// Builds small graphs: each method returns the id of what it added.

@@ -31,6 +31,9 @@ fn pack(graph: &mut Graph, source: ValueId, packed: ValueId) -> Result<()> {
     if a.constant.is_none() {
         return refuse("the source must be a constant");
     }
+    if graph.inputs.contains(&packed) {
+        return refuse("the target is an input");
+    }
     if let Some(Value::Tensor(tensor)) = graph.values.get_mut(packed.index()) {
         tensor.constant = a.constant;
     }

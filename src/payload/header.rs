@@ -38,7 +38,9 @@ pub(super) fn sections(bytes: &[u8]) -> Result<Sections> {
         Some(end) if end <= total => {
             Ok(Sections { graph: graph_offset..graph_offset + graph_size, data: data_offset..end })
         }
-        _ => Err(Error::Payload(format!("data section of {data_size} bytes at {data_offset} passes the end at {total}"))),
+        _ => {
+            Err(Error::Payload(format!("data section of {data_size} bytes at {data_offset} passes the end at {total}")))
+        }
     }
 }
 

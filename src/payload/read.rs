@@ -14,10 +14,11 @@ pub fn parse(bytes: &[u8]) -> Result<Graph> {
     if flatbuffer.get(4..8) != Some(b"VK00") {
         return Err(Error::Payload("graph identifier is not \"VK00\"".into()));
     }
+    // Tables and strings may be shared, but a graph that is many times larger than its bytes is an attack.
     let limits = VerifierOptions {
         max_depth: 16,
         max_tables: 10_000_000,
-        max_apparent_size: 1 << 31,
+        max_apparent_size: 16 * flatbuffer.len(),
         ignore_missing_null_terminator: false,
     };
     let graph = flatbuffers::root_with_opts::<vkgraph::VkGraph>(&limits, flatbuffer)
@@ -107,17 +108,15 @@ fn constant(bytes: &vkgraph::VkBytes<'_>, sections: &Sections) -> Result<Constan
         }
         return Ok(Constant::Named { key: key.to_string() });
     }
-    let available = sections.data.len();
-    match usize::try_from(bytes.offset()) {
-        Ok(offset) if offset < available || (offset == available && bytes.length() == 0) => {
-            if bytes.length() == 0 && offset == available {
-                return Ok(Constant::Empty);
-            }
-            Ok(Constant::Inline { offset: sections.data.start + offset, available: available - offset })
-        }
-        _ => {
-            let offset = bytes.offset();
-            Err(Error::Payload(format!("inline constant at {offset} is outside the {available} bytes of data")))
-        }
+    let (offset, length, available) = (bytes.offset(), bytes.length(), sections.data.len() as u64);
+    if offset.checked_add(length).is_none_or(|end| end > available) {
+        return Err(Error::Payload(format!(
+            "inline constant of {length} bytes at {offset} is outside the {available} bytes of data"
+        )));
     }
+    if offset == available {
+        return Ok(Constant::Empty);
+    }
+    let (offset, available) = (offset as usize, available as usize);
+    Ok(Constant::Inline { offset: sections.data.start + offset, available: available - offset })
 }

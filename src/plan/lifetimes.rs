@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::{Plan, StorageKind};
 use crate::graph::ValueId;
 
@@ -29,19 +31,16 @@ fn lifetimes(plan: &Plan) -> Vec<Option<(usize, usize)>> {
 /// Gives every activation and scratch area a shared buffer: areas that live at the same time get different ones.
 pub(super) fn assign(plan: &mut Plan) {
     let spans = lifetimes(plan);
+    let nodes = plan.graph.nodes.len().max(1);
+    let (starts, ends) = (at_node(&spans, nodes, |span| span.0), at_node(&spans, nodes, |span| span.1));
     let mut pool = Pool::default();
     let scratch = scratch_sizes(plan);
-    let mut chosen: Vec<Option<u32>> = vec![None; plan.storages.len()];
     plan.scratch = vec![Vec::new(); plan.graph.nodes.len()];
-    for node in 0..plan.graph.nodes.len().max(1) {
-        for (storage, span) in spans.iter().enumerate() {
-            let starts = span.is_some_and(|(first, _)| first == node);
-            let Some(entry) = plan.storages.get(storage).filter(|_| starts) else { continue };
-            if matches!(entry.kind, StorageKind::Activation(_)) {
-                let buffer = pool.take(entry.bytes);
-                if let Some(slot) = chosen.get_mut(storage) {
-                    *slot = Some(buffer);
-                }
+    for node in 0..nodes {
+        for &storage in starts.get(node).into_iter().flatten() {
+            let entry = plan.storages.get_mut(storage).map(|entry| (entry.bytes, &mut entry.kind));
+            if let Some((bytes, StorageKind::Activation(buffer))) = entry {
+                *buffer = pool.take(bytes);
             }
         }
         let areas: Vec<u32> = scratch.get(node).into_iter().flatten().map(|&bytes| pool.take(bytes)).collect();
@@ -49,19 +48,26 @@ pub(super) fn assign(plan: &mut Plan) {
         if let Some(slot) = plan.scratch.get_mut(node) {
             *slot = areas;
         }
-        for (storage, span) in spans.iter().enumerate() {
-            if span.is_some_and(|(_, last)| last == node) {
-                chosen.get(storage).copied().flatten().into_iter().for_each(|buffer| pool.free(buffer));
+        for &storage in ends.get(node).into_iter().flatten() {
+            if let Some(StorageKind::Activation(buffer)) = plan.storages.get(storage).map(|entry| entry.kind) {
+                pool.free(buffer);
             }
         }
     }
-    for (storage, (buffer, span)) in plan.storages.iter_mut().zip(chosen.into_iter().zip(&spans)) {
+    for (storage, span) in plan.storages.iter_mut().zip(&spans) {
         storage.used = span.is_some();
-        if let Some(buffer) = buffer {
-            storage.kind = StorageKind::Activation(buffer);
-        }
     }
     plan.buffers = pool.sizes;
+}
+
+/// The storages whose span starts, or ends, at each node.
+fn at_node(spans: &[Option<(usize, usize)>], nodes: usize, end: impl Fn((usize, usize)) -> usize) -> Vec<Vec<usize>> {
+    let mut at = vec![Vec::new(); nodes];
+    for (storage, span) in spans.iter().enumerate() {
+        let node = span.map_or(NEVER, &end);
+        at.get_mut(node).into_iter().for_each(|list| list.push(storage));
+    }
+    at
 }
 
 fn scratch_sizes(plan: &Plan) -> Vec<Vec<u64>> {
@@ -79,19 +85,17 @@ fn scratch_sizes(plan: &Plan) -> Vec<Vec<u64>> {
 #[derive(Default)]
 struct Pool {
     sizes: Vec<u64>,
-    free: Vec<u32>,
+    free: BTreeSet<(u64, u32)>,
 }
 
 impl Pool {
     fn take(&mut self, bytes: u64) -> u32 {
-        let size = |buffer: &u32| self.sizes.get(*buffer as usize).copied().unwrap_or(0);
-        let fitting = self.free.iter().enumerate().filter(|(_, b)| size(b) >= bytes).min_by_key(|(_, b)| size(b));
-        let best = fitting.or_else(|| self.free.iter().enumerate().max_by_key(|(_, b)| size(b))).map(|(i, _)| i);
-        let Some(index) = best else {
+        let best = self.free.range((bytes, 0)..).next().or(self.free.last()).copied();
+        let Some(entry @ (_, buffer)) = best else {
             self.sizes.push(bytes);
             return self.sizes.len() as u32 - 1;
         };
-        let buffer = self.free.swap_remove(index);
+        self.free.remove(&entry);
         if let Some(size) = self.sizes.get_mut(buffer as usize) {
             *size = bytes.max(*size);
         }
@@ -99,7 +103,7 @@ impl Pool {
     }
 
     fn free(&mut self, buffer: u32) {
-        self.free.push(buffer);
+        self.free.insert((self.sizes.get(buffer as usize).copied().unwrap_or(0), buffer));
     }
 }
 

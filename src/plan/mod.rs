@@ -3,19 +3,21 @@
 
 mod display;
 mod lifetimes;
+mod limits;
 mod probe;
+mod resolve;
 mod storage;
 
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{Dims, Graph, Value, ValueId};
-use crate::ops::{self, Env, Op};
+use crate::ops::{Env, Op};
 use crate::options::Options;
 use crate::shader::{Elem, LIVE_VECTORS};
 
 pub(crate) use display::describe;
-pub use probe::{DynamicAxis, Probe};
 pub(crate) use probe::apply;
+pub use probe::{DynamicAxis, Probe};
 pub use storage::NONE;
 
 /// What a storage is for.
@@ -69,7 +71,7 @@ impl Plan {
     /// Plans a graph for a device. Fails with all unknown operators at once, or with the first argument that an operator
     /// refuses at the largest shape.
     pub fn new(graph: Graph, caps: &Caps, options: &Options) -> Result<Plan> {
-        let ops = resolve(&graph)?;
+        let ops = resolve::run(&graph)?;
         let slots = slots(&graph)?;
         let (storage, storages) = storage::assign(&graph, &ops, caps)?;
         let dynamic = probe::dynamic_axes(&graph);
@@ -114,34 +116,6 @@ impl Plan {
         let (graph, slots, storage) = (&self.graph, &self.slots[..], &self.storage[..]);
         Env { graph, shapes, symints, slots, storage, host, caps, options }
     }
-}
-
-fn resolve(graph: &Graph) -> Result<Vec<&'static Op>> {
-    let mut missing: Vec<String> = Vec::new();
-    let mut found = Vec::with_capacity(graph.nodes.len());
-    for node in &graph.nodes {
-        match ops::find(&node.op) {
-            Some(op) => found.push(op),
-            None => {
-                let args: Vec<String> = node.args.iter().map(|&id| graph.describe(id)).collect();
-                let text = format!("{}({})", node.op, args.join(", "));
-                if !missing.contains(&text) {
-                    missing.push(text);
-                }
-            }
-        }
-    }
-    if missing.is_empty() {
-        return Ok(found);
-    }
-    let names: Vec<&str> = missing.iter().filter_map(|text| text.split('(').next()).collect();
-    Err(Error::unsupported(
-        names.join(", "),
-        format!(
-            "no kernel for: {}; keep them off the delegate with the partitioner's operator_blocklist",
-            missing.join("; ")
-        ),
-    ))
 }
 
 fn slots(graph: &Graph) -> Result<Vec<u32>> {

@@ -1,13 +1,15 @@
-use super::Plan;
+use std::collections::{BTreeSet, HashMap};
+
+use super::{Plan, limits};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
-use crate::graph::{Dims, Value, ValueId};
 use crate::graph::Graph;
+use crate::graph::{Dims, Value, ValueId};
 use crate::ops::{Lower, Lowered};
 use crate::options::Options;
 
 /// An input dimension whose size the program asks for, so that it may be smaller than its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DynamicAxis {
     /// Position among the inputs.
     pub input: usize,
@@ -26,16 +28,17 @@ pub struct Probe {
 
 /// The dimensions of inputs that `sym_size.int` reads.
 pub(super) fn dynamic_axes(graph: &Graph) -> Vec<DynamicAxis> {
-    let mut axes = Vec::new();
+    let inputs: HashMap<ValueId, usize> = graph.inputs.iter().copied().zip(0..).collect();
+    let mut axes = BTreeSet::new();
     for node in graph.nodes.iter().filter(|node| node.op == "sym_size.int") {
         let [tensor, dim, ..] = node.args[..] else { continue };
-        let Some(input) = graph.inputs.iter().position(|&id| id == tensor) else { continue };
+        let Some(&input) = inputs.get(&tensor) else { continue };
         let dims = graph.tensor(tensor).map(|t| t.max).unwrap_or_default();
         let Value::Int(dim) = graph.value(dim) else { continue };
-        let found = dims.axis(*dim).map(|axis| DynamicAxis { input, axis });
-        axes.extend(found.filter(|axis| !axes.contains(axis)));
+        let axis = dims.axis(*dim).filter(|&axis| axis < dims.len());
+        axes.extend(axis.map(|axis| DynamicAxis { input, axis }));
     }
-    axes
+    axes.into_iter().collect()
 }
 
 /// Lowers the graph at its largest shape and, when it is dynamic, at both sides of every power of two below, so that every
@@ -107,7 +110,11 @@ impl Plan {
         device: (&Caps, &Options),
     ) -> Result<Lowered> {
         match (self.graph.nodes.get(index), self.ops.get(index)) {
-            (Some(node), Some(op)) => Lower::run(&self.env(shapes, symints, host, device), node, op),
+            (Some(node), Some(op)) => {
+                let lowered = Lower::run(&self.env(shapes, symints, host, device), node, op)?;
+                limits::check(self, node, &lowered, device.0)?;
+                Ok(lowered)
+            }
             _ => Err(Error::Internal(format!("node {index} does not exist"))),
         }
     }
@@ -120,9 +127,9 @@ pub(crate) fn apply(lowered: &Lowered, shapes: &mut [Dims], symints: &mut [i32])
             *slot = *dims;
         }
     }
-    if let Some((id, number)) = lowered.symint {
-        if let Some(slot) = symints.get_mut(id.index()) {
-            *slot = number;
-        }
+    if let Some((id, number)) = lowered.symint
+        && let Some(slot) = symints.get_mut(id.index())
+    {
+        *slot = number;
     }
 }

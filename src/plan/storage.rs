@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{Storage, StorageKind};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
-use crate::graph::{Graph, Node, Tensor, Value, ValueId};
+use crate::graph::{DType, Graph, Node, Tensor, Value, ValueId};
 use crate::ops::Op;
 use crate::shader::Elem;
 
@@ -12,13 +12,13 @@ pub const NONE: u32 = u32::MAX;
 
 /// Decides which tensors share their bytes.
 ///
-/// Immutable constants with equal content share; a constant that a node writes never does. The output of a view shares
+/// Immutable constants with equal content share, and the longest gives its name; a constant that a node writes never does. The output of a view shares
 /// with its input unless one of them is written.
 pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<(Vec<u32>, Vec<Storage>)> {
     let written = written(graph, ops);
     let mut of = vec![NONE; graph.values.len()];
-    let mut storages = Vec::new();
-    let mut constants: HashMap<(String, Elem), u32> = HashMap::new();
+    let mut storages: Vec<Storage> = Vec::new();
+    let mut constants: HashMap<(String, DType, Elem), u32> = HashMap::new();
     for (index, value) in graph.values.iter().enumerate() {
         let Value::Tensor(tensor) = value else { continue };
         let elem = Elem::of(tensor.dtype, caps.f16);
@@ -26,14 +26,15 @@ pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<
         let fresh = storages.len() as u32;
         let shared = match tensor.constant.and_then(|c| graph.constants.get(c as usize)) {
             Some(constant) if !is_written => {
-                *constants.entry((format!("{constant:?}"), elem)).or_insert(fresh)
+                *constants.entry((format!("{constant:?}"), tensor.stored, elem)).or_insert(fresh)
             }
             _ => fresh,
         };
-        if shared == fresh {
-            storages.push(storage(ValueId(index as u32), tensor, elem, is_written, caps, graph)?);
-        } else if let Some(known) = storages.get_mut(shared as usize) {
-            known.bytes = known.bytes.max(bytes(tensor, elem));
+        let own = storage(ValueId(index as u32), tensor, elem, is_written, caps, graph)?;
+        match storages.get_mut(shared as usize) {
+            Some(known) if known.bytes < own.bytes => *known = own,
+            Some(_) => {}
+            None => storages.push(own),
         }
         if let Some(slot) = of.get_mut(index) {
             *slot = shared;
@@ -47,14 +48,7 @@ fn bytes(tensor: &Tensor, elem: Elem) -> u64 {
     u64::from(tensor.max.numel()) * u64::from(elem.size())
 }
 
-fn storage(
-    owner: ValueId,
-    tensor: &Tensor,
-    elem: Elem,
-    written: bool,
-    caps: &Caps,
-    graph: &Graph,
-) -> Result<Storage> {
+fn storage(owner: ValueId, tensor: &Tensor, elem: Elem, written: bool, caps: &Caps, graph: &Graph) -> Result<Storage> {
     let bytes = bytes(tensor, elem);
     if bytes > caps.max_buffer {
         let limit = caps.max_buffer;
