@@ -1,5 +1,4 @@
 // Functions of f32 that hold where the built-in ones may not: NaN passes through, nothing overflows on the way.
-fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 fn nan() -> f32 {
     var bits = 0x7fc00000u;
     return bitcast<f32>(bits);

@@ -103,7 +103,7 @@ fn kernel(formula: &str, compute: &'static str, out: Elem) -> Kernel {
     let kernel = kernel.link(source!("lib/index"));
     let calls = formula.contains('(');
     match compute {
-        "f32" if calls => kernel.link(source!("lib/float")),
+        "f32" if calls => kernel.link(source!("lib/float")).link(source!("lib/nan")),
         "i32" if calls => kernel.link(source!("lib/integer")),
         _ => kernel,
     }

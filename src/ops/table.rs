@@ -1,7 +1,10 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{Op, attention, binary, cast, fill, join, linear, reindex, rope, symbolic, unary, view};
+use super::{
+    Op, attention, binary, cast, embedding_q4, fill, join, linear, norm, reduce, reindex, rope, softmax, symbolic,
+    take, unary, view,
+};
 
 /// The families. Adding one here is all the registration there is.
 pub const TABLE: &[&[Op]] = &[
@@ -22,6 +25,11 @@ pub const TABLE: &[&[Op]] = &[
     view::OPS,
     cast::OPS,
     fill::OPS,
+    norm::OPS,
+    softmax::OPS,
+    reduce::OPS,
+    take::OPS,
+    embedding_q4::OPS,
 ];
 
 /// The row of an operator.

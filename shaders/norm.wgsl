@@ -1,0 +1,23 @@
+// out = (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row; without CENTER the mean counts as 0.
+struct Params { rows: u32, steps: u32, eps: f32, width: f32 }
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let row = group_index(wg, groups);
+    if (row >= p.rows) { return; }
+    let base = row * p.steps;
+    var mean = 0.0;
+    if (CENTER) {
+        var sum = V();
+        for (var i = lane; i < p.steps; i += WG) { sum += item(base + i); }
+        mean = reduce_add(total(sum), lane) / p.width;
+    }
+    var squares = V();
+    for (var i = lane; i < p.steps; i += WG) {
+        let d = item(base + i) - mean;
+        squares += d * d;
+    }
+    let scale = inverseSqrt(reduce_add(total(squares), lane) / p.width + p.eps);
+    for (var i = lane; i < p.steps; i += WG) { put(base + i, (item(base + i) - mean) * scale * weight(i) + bias(i)); }
+    if (lane == 0u) { keep(row, mean, scale); }
+}

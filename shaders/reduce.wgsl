@@ -1,0 +1,20 @@
+// out[o] = finish of all x[o, k] over the p.length elements k of the dimensions that go; TEAM invocations per result.
+struct Params {
+    slots: u32, length: u32, step: u32, rank: u32,
+    sizes: array<vec4<u32>, 2>,
+    strides: array<array<vec4<u32>, 2>, 1>,
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let slot = group_index(wg, groups) * (WG / TEAM) + lane / TEAM;
+    if (slot >= p.slots) { return; }
+    emit(slot, lane);
+}
+
+fn result(o: u32, lane: u32) -> R {
+    let base = at(o * p.length, 0u);
+    var sum = start(T(load_x(base)));
+    for (var k = lane % TEAM; k < p.length; k += TEAM) { sum = take(sum, T(load_x(element(base, o, k))), k); }
+    return finish(gather(sum, lane));
+}
