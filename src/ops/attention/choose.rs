@@ -27,7 +27,7 @@ pub fn choose(seq: u32, group: u32, heads_kv: u32, capacity: u32, options: &Opti
         0 => 16,
         tile => tile.next_power_of_two().min(32),
     };
-    if total > 64 {
+    if total == 0 || total > 64 {
         return Split { rows, splits: 1 };
     }
     let workgroups = heads_kv.max(1) * total.div_ceil(rows);
@@ -45,6 +45,7 @@ mod tests {
         assert_eq!(choose(1, 4, 8, 4096, &options), Split { rows: 4, splits: 32 });
         assert_eq!(choose(1, 3, 3, 100, &options), Split { rows: 4, splits: 1 });
         assert_eq!(choose(512, 4, 8, 4096, &options), Split { rows: 16, splits: 1 });
+        assert_eq!(choose(0, 4, 8, 4096, &options), Split { rows: 1, splits: 1 });
         let tiled = Options { sdpa_query_tile: 32, ..Options::default() };
         assert_eq!(choose(512, 4, 8, 4096, &tiled), Split { rows: 32, splits: 1 });
     }
