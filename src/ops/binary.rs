@@ -88,10 +88,11 @@ fn compare(lower: &mut Lower<'_>) -> Result<()> {
 
 fn bits(lower: &mut Lower<'_>) -> Result<()> {
     let inputs = operands(lower)?;
-    if inputs.iter().any(|(_, input)| matches!(input, Input::Tensor(x) if x.elem.is_float())) {
-        return Err(lower.unsupported("an operand is floating-point"));
+    if let Some(x) = inputs.iter().filter_map(|(_, input)| input.tensor()).find(|x| x.elem.is_float()) {
+        return Err(lower.unsupported(format!("an operand is {}, expected an integer type", x.dtype)));
     }
-    apply(lower, &inputs, 0.0)
+    apply(lower, &inputs, 0.0)?;
+    lower.expect_integer_output()
 }
 
 fn select(lower: &mut Lower<'_>) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::layout::{Layout, broadcast_strides, padded};
 use super::{Lower, Operand, Params};
 use crate::error::Result;
-use crate::graph::Dims;
+use crate::graph::{DType, Dims};
 use crate::shader::{Elem, Kernel};
 use crate::source;
 
@@ -39,9 +39,18 @@ impl Lower<'_> {
 
     /// Refuses a result that is not floating-point.
     pub(super) fn expect_floating_output(&self) -> Result<()> {
-        let dtypes = self.answer.shapes.iter().filter_map(|(id, _)| self.env.graph.tensor(*id)).map(|t| t.dtype);
-        match dtypes.into_iter().find(|dtype| !dtype.is_float()) {
-            Some(dtype) => Err(self.unsupported(format!("the result is {dtype}, expected a floating-point type"))),
+        self.expect_outputs(DType::is_float, "a floating-point type")
+    }
+
+    /// Refuses a floating-point result.
+    pub(super) fn expect_integer_output(&self) -> Result<()> {
+        self.expect_outputs(|dtype| !dtype.is_float(), "an integer type")
+    }
+
+    fn expect_outputs(&self, fits: fn(DType) -> bool, expected: &str) -> Result<()> {
+        let tensors = self.answer.shapes.iter().filter_map(|(id, _)| self.env.graph.tensor(*id));
+        match tensors.map(|t| t.dtype).find(|&dtype| !fits(dtype)) {
+            Some(dtype) => Err(self.unsupported(format!("the result is {dtype}, expected {expected}"))),
             None => Ok(()),
         }
     }

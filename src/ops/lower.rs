@@ -124,8 +124,26 @@ impl<'a> Lower<'a> {
     /// Lowers one node.
     pub fn run(env: &'a Env<'a>, node: &'a Node, op: &'static Op) -> Result<Lowered> {
         let mut lower = Lower { env, node, op, answer: Lowered::default() };
+        lower.check_operand()?;
         (op.lower)(&mut lower)?;
         Ok(lower.answer)
+    }
+
+    /// Refuses a first operand of a type that the operator's row does not name; a 64-bit type counts as what the device
+    /// holds instead.
+    fn check_operand(&self) -> Result<()> {
+        let first = self.node.args.first().and_then(|&id| self.env.graph.flatten(id).first().copied());
+        let Some(tensor) = first.and_then(|id| self.env.graph.tensor(id)) else { return Ok(()) };
+        let held = match tensor.dtype {
+            DType::F64 => DType::F32,
+            DType::I64 => DType::I32,
+            other => other,
+        };
+        if self.op.dtypes.is_empty() || self.op.dtypes.contains(&held) {
+            return Ok(());
+        }
+        let expected: Vec<String> = self.op.dtypes.iter().map(DType::to_string).collect();
+        Err(self.unsupported(format!("its operand is {}, expected one of {}", tensor.dtype, expected.join(", "))))
     }
 
     /// The device.

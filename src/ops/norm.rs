@@ -81,11 +81,13 @@ fn run(
     let mut binds: Vec<Bind> = vec![rows.x.into(), rows.out.into()];
     binds.extend(kept.iter().map(|&operand| Bind::from(operand)));
     let suffix = if rows.step() == 4 { "4" } else { "" };
+    lower.expect_floating_output()?;
     let named = [("weight", "w", factors[0], "V(1.0)"), ("bias", "b", factors[1], "V()")];
     for (name, role, operand, neutral) in named {
         let body = match operand {
-            Some(operand) if operand.dims.numel() != rows.width => {
-                return Err(lower.refuse(format!("{name} is {}, the rows have {}", operand.dims, rows.width)));
+            Some(operand) if operand.dims.numel() != rows.width || !operand.elem.is_float() => {
+                let (dtype, dims) = (operand.dtype, operand.dims);
+                return Err(lower.refuse(format!("{name} is {dtype} {dims}, the rows have {}", rows.width)));
             }
             Some(operand) => {
                 kernel = kernel.reads(role, operand.elem);

@@ -84,7 +84,7 @@ fn check(lower: &Lower<'_>, fold: Fold, out: Operand) -> Result<()> {
     match fold {
         Fold::Mean => lower.expect_floating_output(),
         Fold::Place(_) if out.elem != Elem::I32 => {
-            Err(lower.unsupported(format!("the result is {}, expected an integer type", out.dtype)))
+            Err(lower.unsupported(format!("the result is {}, expected int32 or int64", out.dtype)))
         }
         _ => Ok(()),
     }

@@ -80,7 +80,8 @@ fn power(lower: &mut Lower<'_>) -> Result<()> {
 /// Bits that a complement flips: the only one of a bool, all of an integer.
 fn complement(lower: &mut Lower<'_>) -> Result<()> {
     let bits = if lower.tensor(0)?.elem == crate::shader::Elem::Bool { 1.0 } else { -1.0 };
-    apply(lower, [bits, 0.0])
+    apply(lower, [bits, 0.0])?;
+    lower.expect_integer_output()
 }
 
 fn apply_floating(lower: &mut Lower<'_>, scalars: [f64; 2]) -> Result<()> {

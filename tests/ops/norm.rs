@@ -104,5 +104,5 @@ fn a_weight_of_another_width_is_refused() {
     let (x, w) = (Data::random(DType::F32, &[2, 8], (0.0, 1.0), 1), Data::random(DType::F32, &[4], (0.0, 1.0), 1));
     let m = Model::single("et_vk.rms_norm.default", &[&x, &w], &[Entry::Null], DType::F32, &[2, 8]);
     let text = m.load().err().unwrap().to_string();
-    assert!(text.contains("weight is [4], the rows have 8"), "{text}");
+    assert!(text.contains("weight is float32 [4], the rows have 8"), "{text}");
 }

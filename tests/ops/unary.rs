@@ -158,3 +158,26 @@ fn a_floating_function_with_an_integer_result_is_refused() {
     let text = Model::single("aten.exp.default", &[&x], &[], DType::I32, &[4]).load().err().unwrap().to_string();
     assert!(text.contains("aten.exp.default") && text.contains("int32"), "{text}");
 }
+
+#[test]
+fn an_operand_of_another_type_is_refused_with_the_types_that_fit() {
+    let x = Data::random(DType::Bool, &[4], (0.0, 1.0), 1);
+    let text = Model::single("aten.abs.default", &[&x], &[], DType::Bool, &[4]).load().err().unwrap().to_string();
+    assert!(text.contains("its operand is bool, expected one of float32"), "{text}");
+    let x = Data::random(DType::I32, &[4], (0.0, 9.0), 1);
+    let m = Model::single("aten.bitwise_not.default", &[&x], &[], DType::F32, &[4]);
+    let text = m.load().err().unwrap().to_string();
+    assert!(text.contains("the result is float32, expected an integer type"), "{text}");
+}
+
+#[test]
+fn doubles_are_held_as_singles() {
+    let x = Data::random(DType::F64, &[5, 3], (-3.0, 3.0), 1);
+    compare(
+        "aten.abs.default",
+        &[],
+        &Data { values: x.values.iter().map(|&v| f64::from(v as f32)).collect(), ..x },
+        DType::F64,
+        f64::abs,
+    );
+}
