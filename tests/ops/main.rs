@@ -11,6 +11,7 @@ mod cast;
 mod embedding_q4;
 mod fill;
 mod join;
+mod large;
 mod linear;
 mod norm;
 mod reduce;
