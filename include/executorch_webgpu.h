@@ -345,7 +345,8 @@ size_t etwgpu_last_error(char *buffer,
 uint32_t etwgpu_set_option(const EtwgpuOption *entry);
 
 /**
- * Reads a process-wide default. A string goes to `buffer`, and `out->string_value` points there.
+ * Reads a process-wide default. A string goes to `buffer`, which must hold it and a NUL, and `out->string_value` points
+ * there.
  *
  * # Safety
  * `key` is null or a NUL-terminated string, `out` is null or writable, `buffer` is null or writable for `capacity` bytes.

@@ -217,13 +217,15 @@ fn null(what: &str) -> Error {
     Error::shape(what, "is null")
 }
 
-/// Copies `text` and a NUL into `buffer`, cut to `capacity`; returns the length of the whole text without the NUL.
+/// Copies `text` and a NUL into `buffer`, cut at a character that fits `capacity` bytes; returns the length of the whole
+/// text without the NUL.
 ///
 /// # Safety
 /// `buffer` is null or writable for `capacity` bytes.
 unsafe fn copy_text(text: &str, buffer: *mut c_char, capacity: usize) -> usize {
     if !buffer.is_null() && capacity > 0 {
-        let length = text.len().min(capacity - 1);
+        let fits = |&length: &usize| length < capacity && text.is_char_boundary(length);
+        let length = (0..=text.len().min(capacity)).rev().find(fits).unwrap_or(0);
         // SAFETY: `length + 1 <= capacity`, and the caller vouches for `capacity` bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), length);
@@ -312,7 +314,8 @@ pub unsafe extern "C" fn etwgpu_set_option(entry: *const EtwgpuOption) -> u32 {
     })
 }
 
-/// Reads a process-wide default. A string goes to `buffer`, and `out->string_value` points there.
+/// Reads a process-wide default. A string goes to `buffer`, which must hold it and a NUL, and `out->string_value` points
+/// there.
 ///
 /// # Safety
 /// `key` is null or a NUL-terminated string, `out` is null or writable, `buffer` is null or writable for `capacity` bytes.
@@ -335,6 +338,10 @@ pub unsafe extern "C" fn etwgpu_get_option(
             OptionValue::Int(number) => (ETWGPU_OPTION_INT, number, String::new()),
             OptionValue::Str(text) => (ETWGPU_OPTION_STRING, 0, text),
         };
+        if kind == ETWGPU_OPTION_STRING && (buffer.is_null() || capacity <= text.len()) {
+            let needed = text.len() + 1;
+            return Err(Error::Option(format!("{name} needs {needed} bytes, the buffer has {capacity}")));
+        }
         // SAFETY: as the caller vouches.
         unsafe { copy_text(&text, buffer, capacity) };
         *out = EtwgpuOption { key, kind, int_value: number, string_value: buffer };

@@ -33,6 +33,9 @@ pub struct Options {
     pub force_attention: Option<attention::Split>,
 }
 
+/// The largest `sdpa_query_tile`; far more than any kernel takes.
+const MOST_ROWS: u32 = 1 << 16;
+
 /// Name, type and meaning of each runtime option, for documentation.
 pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
     ("enable_f16_accumulate_gemm", "bool", "accumulate quantised GEMMs in f16: faster, less exact; default false"),
@@ -49,8 +52,9 @@ impl Options {
             "enable_f16_kv_cache" => self.enable_f16_kv_cache = boolean(key, value)?,
             "sdpa_query_tile" => {
                 let OptionValue::Int(n) = value else { return Err(wrong(key, "an int", value)) };
-                self.sdpa_query_tile = u32::try_from(*n)
-                    .map_err(|_| Error::Option(format!("{key} is {n}, expected 0 or a number of rows")))?;
+                let rows = u32::try_from(*n).ok().filter(|&rows| rows <= MOST_ROWS);
+                self.sdpa_query_tile =
+                    rows.ok_or_else(|| Error::Option(format!("{key} is {n}, expected 0 to {MOST_ROWS} rows")))?;
             }
             "adapter" => {
                 let OptionValue::Str(name) = value else { return Err(wrong(key, "a string", value)) };
@@ -126,7 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_tile_is_refused() {
-        assert!(Options::default().set("sdpa_query_tile", &OptionValue::Int(-1)).is_err());
+    fn a_tile_that_is_no_number_of_rows_is_refused() {
+        for rows in [-1, i64::MIN, i64::MAX, 1 << 32] {
+            let text = Options::default().set("sdpa_query_tile", &OptionValue::Int(rows)).unwrap_err().to_string();
+            assert!(text.contains("sdpa_query_tile") && text.contains(&rows.to_string()), "{text}");
+        }
     }
 }

@@ -11,7 +11,7 @@ pub use host::{DataSource, HostTensor, HostValue, NoData, Outputs};
 
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, Copy, Gpu, Memory, MemoryKind, Profile, Staging};
-use crate::graph::{Dims, Tensor, Value, ValueId};
+use crate::graph::{DType, Dims, Tensor, Value, ValueId};
 use crate::options::Options;
 use crate::passes;
 use crate::payload;
@@ -93,17 +93,15 @@ impl Program {
     /// Compiles every kernel and makes every bind group that the probed shapes need; the largest and the smallest shape
     /// keep their dispatches.
     fn warm_up(&mut self) -> Result<()> {
-        let probes = self.plan.probes.len();
-        for probe in (0..probes).rev() {
-            let key = self.plan.probes.get(probe).map(|p| p.inputs.clone()).unwrap_or_default();
-            let symints = vec![0; self.plan.graph.values.len()];
-            let slot = probe.min(SEQUENCES - 1);
+        let mut probes = std::mem::take(&mut self.plan.probes);
+        for (index, probe) in probes.iter().enumerate().rev() {
             let (mut shop, sequences, live) = self.split();
-            if let Some(sequence) = sequences.get_mut(slot) {
-                sequence.build(&mut shop, &key, symints, &|_, _| Ok(0), live)?;
+            if let Some(sequence) = sequences.get_mut(index.min(SEQUENCES - 1)) {
+                sequence.adopt(&mut shop, probe, live)?;
             }
         }
-        self.plan.probes.truncate(1);
+        probes.truncate(1);
+        self.plan.probes = probes;
         Ok(())
     }
 
@@ -112,9 +110,10 @@ impl Program {
     pub fn execute(&mut self, inputs: &[HostValue<'_>], outputs: &mut dyn Outputs) -> Result<()> {
         self.gpu.check()?;
         let call = self.read_inputs(inputs)?;
+        self.check_outputs(outputs)?;
         let index = self.sequence(&call)?;
         for (id, bytes) in &call.writes {
-            self.gpu.write(self.arena.of(&self.plan, *id)?, 0, bytes);
+            self.gpu.write(self.arena.of(&self.plan, *id)?, 0, bytes)?;
         }
         self.run(index, outputs)
     }
@@ -142,6 +141,16 @@ impl Program {
             }
         }
         Ok(call)
+    }
+
+    /// Refuses outputs of a type that the results do not convert to.
+    fn check_outputs(&self, outputs: &dyn Outputs) -> Result<()> {
+        for (index, &id) in self.plan.graph.outputs.iter().enumerate() {
+            if let Some(elem) = self.plan.elem(id, self.gpu.caps()) {
+                output_type(index, elem, outputs)?;
+            }
+        }
+        Ok(())
     }
 
     /// The sequence for this call, built if its shapes are new.
@@ -181,7 +190,7 @@ impl Program {
 
     fn run(&mut self, index: usize, outputs: &mut dyn Outputs) -> Result<()> {
         let sequence = self.sequences.get(index).ok_or_else(|| Error::Internal("there is no sequence".into()))?;
-        self.gpu.write(&self.live, 0, &live_values(&self.plan, &sequence.symints));
+        self.gpu.write(&self.live, 0, &live_values(&self.plan, &sequence.symints))?;
         let (copies, parts, total) = self.output_copies(sequence)?;
         let timed = outputs.profiling();
         let work = self.gpu.submit(&sequence.dispatches, &sequence.common, &copies, &self.staging, timed)?;
@@ -229,17 +238,25 @@ struct Part {
 
 fn deliver(part: &Part, staged: &[u8], outputs: &mut dyn Outputs) -> Result<()> {
     let Some(elem) = part.elem else { return outputs.scalar(part.index, i64::from(part.number)) };
-    let refuse = |why: String| Error::shape(format!("output {}", part.index), why);
-    let dtype = outputs.dtype(part.index).ok_or_else(|| refuse("it is no tensor of a known type".into()))?;
+    let dtype = output_type(part.index, elem, outputs)?;
     let memory = outputs.tensor(part.index, &part.dims)?;
     let needed = part.dims.numel() as usize * dtype.size();
     let room = memory.len();
     let Some(memory) = memory.get_mut(..needed) else {
-        return Err(refuse(format!("it has room for {room} bytes, {dtype} {} needs {needed}", part.dims)));
+        let why = format!("it has room for {room} bytes, {dtype} {} needs {needed}", part.dims);
+        return Err(Error::shape(format!("output {}", part.index), why));
     };
-    convert::to_host(staged.get(part.offset..).unwrap_or_default(), elem, memory, dtype).map_err(|_| {
-        refuse(format!("it is {dtype}, but the program gives {elem:?}"))
-    })
+    convert::to_host(staged.get(part.offset..).unwrap_or_default(), elem, memory, dtype)
+}
+
+/// The type that the host expects of an output, if results of type `elem` convert to it.
+fn output_type(index: usize, elem: Elem, outputs: &dyn Outputs) -> Result<DType> {
+    let refuse = |why: String| Error::shape(format!("output {index}"), why);
+    let dtype = outputs.dtype(index).ok_or_else(|| refuse("it is no tensor of a known type".into()))?;
+    match convert::to_host(&[], elem, &mut [], dtype) {
+        Ok(()) => Ok(dtype),
+        Err(_) => Err(refuse(format!("it is {dtype}, but the program gives {elem:?}"))),
+    }
 }
 
 /// The checked inputs of one call.
@@ -281,9 +298,12 @@ fn read_tensor<'a>(
     let bytes = host.bytes.get(..needed);
     let bytes = bytes.ok_or_else(|| refuse(format!("it has {found} bytes, {} needs {needed}", host.dims)))?;
     let elem = Elem::of(tensor.dtype, f16);
+    if convert::to_device(&[], host.dtype, elem).is_err() {
+        return Err(refuse(format!("it is {}, expected {}", host.dtype, tensor.dtype)));
+    }
     let converted = convert::to_device(bytes, host.dtype, elem).map_err(|e| match e {
-        Error::Shape { why, .. } if host.dtype.size() == 8 => refuse(why),
-        _ => refuse(format!("it is {}, expected {}", host.dtype, tensor.dtype)),
+        Error::Shape { why, .. } => refuse(why),
+        other => other,
     })?;
     Ok((host.dims, converted.map_or(std::borrow::Cow::Borrowed(bytes), std::borrow::Cow::Owned)))
 }

@@ -9,7 +9,7 @@ use crate::gpu::{BindGroup, Buffer, Dispatch, Gpu, MemoryKind, PARAMS_STRIDE};
 use crate::graph::{Dims, ValueId};
 use crate::ops::{Bound, Lowered, Step};
 use crate::options::Options;
-use crate::plan::{Plan, apply};
+use crate::plan::{Plan, Probe, apply};
 use crate::shader::Kernel;
 
 /// Bind groups by kernel and places: the same in every sequence that uses them.
@@ -71,7 +71,8 @@ impl Sequence {
         self.params.bytes()
     }
 
-    /// Lowers the whole graph for `key` and makes all dispatches.
+    /// Lowers the whole graph for `key` and makes all dispatches. Fails before anything on the device changes when a number
+    /// of the call is out of bounds.
     pub fn build(
         &mut self,
         shop: &mut Workshop<'_>,
@@ -90,15 +91,30 @@ impl Sequence {
         }
         let device = (shop.gpu.caps(), shop.options);
         self.lowered = shop.plan.lower_all(&mut self.shapes, &mut self.symints, host, device)?;
-        let nodes = 0..self.lowered.len();
-        self.volatile = nodes.filter(|&n| self.lowered.get(n).is_some_and(|l| l.volatile)).collect();
         self.collect_bounds();
         self.check_bounds(shop.plan)?;
-        let steps = self.lowered.iter().map(|l| l.steps.len()).sum();
-        self.reserve(shop.gpu, steps, live)?;
-        self.make_dispatches(shop)?;
+        self.make(shop, live)?;
         self.key = Some(key.to_vec());
         Ok(())
+    }
+
+    /// Makes the dispatches that a probe foresaw. The numbers in it are no call's, so its bounds say nothing yet.
+    pub fn adopt(&mut self, shop: &mut Workshop<'_>, probe: &Probe, live: &Buffer) -> Result<()> {
+        self.shapes = probe.shapes.clone();
+        self.symints = probe.symints.clone();
+        self.lowered = probe.lowered.clone();
+        self.collect_bounds();
+        self.make(shop, live)?;
+        self.key = probe.complete.then(|| probe.inputs.clone());
+        Ok(())
+    }
+
+    fn make(&mut self, shop: &mut Workshop<'_>, live: &Buffer) -> Result<()> {
+        let nodes = 0..self.lowered.len();
+        self.volatile = nodes.filter(|&n| self.lowered.get(n).is_some_and(|l| l.volatile)).collect();
+        let steps = self.lowered.iter().map(|l| l.steps.len()).sum();
+        self.reserve(shop.gpu, steps, live)?;
+        self.make_dispatches(shop)
     }
 
     fn reserve(&mut self, gpu: &Gpu, steps: usize, live: &Buffer) -> Result<()> {
@@ -125,7 +141,7 @@ impl Sequence {
             }
         }
         if !params.is_empty() {
-            shop.gpu.write(&self.params, 0, &params);
+            shop.gpu.write(&self.params, 0, &params)?;
         }
         Ok(())
     }
@@ -171,7 +187,7 @@ impl Sequence {
         for (index, step) in steps.iter().enumerate() {
             let slot = start + index;
             let fresh = dispatch(shop, node, step, slot)?;
-            shop.gpu.write(&self.params, slot as u64 * u64::from(PARAMS_STRIDE), &words(step));
+            shop.gpu.write(&self.params, slot as u64 * u64::from(PARAMS_STRIDE), &words(step))?;
             if let Some(known) = self.dispatches.get_mut(slot) {
                 *known = fresh;
             }

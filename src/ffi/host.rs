@@ -99,6 +99,18 @@ impl<'a> HostOutputs<'a> {
     }
 }
 
+/// The bytes of `value` in an integer type that holds it.
+fn integer(value: i64, dtype: DType) -> Option<Vec<u8>> {
+    Some(match dtype {
+        DType::I64 => value.to_le_bytes().to_vec(),
+        DType::I32 => i32::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::I8 => i8::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::U8 => vec![u8::try_from(value).ok()?],
+        DType::Bool => vec![u8::from(value != 0)],
+        DType::F16 | DType::F32 | DType::F64 => return None,
+    })
+}
+
 fn refused(index: usize, what: &str, status: u32) -> Error {
     Error::shape(format!("output {index}"), format!("the host refused {what} (host error {status})"))
 }
@@ -132,12 +144,13 @@ impl Outputs for HostOutputs<'_> {
         if self.kind(index) == ETWGPU_ARG_TENSOR {
             let dtype = self.dtype(index).ok_or_else(|| refused(index, "an integer", 0))?;
             let rank = self.args.get(index).map_or(0, |arg| arg.rank).min(Dims::MAX_RANK);
+            let bytes = integer(value, dtype)
+                .ok_or_else(|| Error::shape(format!("output {index}"), format!("{dtype} does not hold {value}")))?;
             let memory = self.tensor(index, &Dims::new(&vec![1; rank])?)?;
-            let bytes = value.to_le_bytes();
-            if dtype.is_float() || memory.len() < dtype.size() {
+            if memory.len() < bytes.len() {
                 return Err(refused(index, "an integer", 0));
             }
-            memory.iter_mut().zip(bytes).take(dtype.size()).for_each(|(to, from)| *to = from);
+            memory.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
             return Ok(());
         }
         let set = self.host.set_scalar.ok_or_else(|| refused(index, "an integer", 0))?;

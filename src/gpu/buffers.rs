@@ -108,7 +108,7 @@ impl Gpu {
         };
         let descriptor =
             wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
-        let raw = self.guarded(|| self.device.create_buffer(&descriptor)).map_err(|e| match e {
+        let raw = self.make(|| self.device.create_buffer(&descriptor)).map_err(|e| match e {
             Error::OutOfMemory(_) => {
                 Error::OutOfMemory(format!("{what} needs {bytes} bytes on {}", self.name()))
             }
@@ -120,26 +120,25 @@ impl Gpu {
 
     /// Writes `data` at `offset`, a multiple of 4; the write happens before the next submission. Bytes up to the next
     /// multiple of 4 become 0.
-    pub fn write(&self, buffer: &Buffer, offset: u64, data: &[u8]) {
-        let whole = data.len() & !3;
-        let (body, tail) = data.split_at(whole);
-        if !body.is_empty() {
-            self.queue.write_buffer(&buffer.raw, offset, body);
-        }
-        if !tail.is_empty() {
-            let mut word = [0; 4];
-            for (to, from) in word.iter_mut().zip(tail) {
-                *to = *from;
+    pub fn write(&self, buffer: &Buffer, offset: u64, data: &[u8]) -> Result<()> {
+        let (body, tail) = data.split_at(data.len() & !3);
+        self.guarded(|| {
+            if !body.is_empty() {
+                self.queue.write_buffer(&buffer.raw, offset, body);
             }
-            self.queue.write_buffer(&buffer.raw, offset + whole as u64, &word);
-        }
+            if !tail.is_empty() {
+                let mut word = [0; 4];
+                word.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
+                self.queue.write_buffer(&buffer.raw, offset + body.len() as u64, &word);
+            }
+        })
     }
 
     /// Writes much data in chunks and waits whenever a chunk's worth is pending, so that the host holds little more than
     /// one chunk besides `data`.
     pub fn stream(&self, buffer: &Buffer, offset: u64, data: &[u8]) -> Result<()> {
         for (index, chunk) in data.chunks(CHUNK).enumerate() {
-            self.guarded(|| self.write(buffer, offset + (index * CHUNK) as u64, chunk))?;
+            self.write(buffer, offset + (index * CHUNK) as u64, chunk)?;
             if self.pending.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() >= CHUNK {
                 self.flush()?;
             }

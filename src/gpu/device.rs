@@ -1,6 +1,6 @@
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -25,6 +25,7 @@ pub struct Gpu {
     pub(super) queue: wgpu::Queue,
     pub(super) pipelines: Pipelines,
     pub(super) pending: AtomicUsize,
+    objects: AtomicU64,
     caps: Caps,
     name: String,
     lost: Arc<Mutex<Option<String>>>,
@@ -95,7 +96,8 @@ impl Gpu {
         let caps = capabilities(adapter, features, &limits);
         log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);
         let pipelines = Pipelines::new(&device);
-        Ok(Gpu { device, queue, pipelines, pending: AtomicUsize::new(0), caps, name: info.name, lost })
+        let (pending, objects) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Ok(Gpu { device, queue, pipelines, pending, objects, caps, name: info.name, lost })
     }
 
     /// What the device can do.
@@ -106,6 +108,17 @@ impl Gpu {
     /// The adapter's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Buffers, bind groups and pipelines made so far. A call of shapes that were foreseen at load makes none.
+    pub fn objects_made(&self) -> u64 {
+        self.objects.load(Ordering::Relaxed)
+    }
+
+    /// Makes one device object, and counts it.
+    pub(super) fn make<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        self.objects.fetch_add(1, Ordering::Relaxed);
+        self.guarded(work)
     }
 
     /// Fails once the device is lost.

@@ -88,7 +88,7 @@ impl Gpu {
             })
             .collect();
         let name = kernel.body.name();
-        self.guarded(|| {
+        self.make(|| {
             let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some(name), entries: &entries };
             let layout = self.device.create_bind_group_layout(&descriptor);
             let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -115,7 +115,13 @@ impl Gpu {
             });
             Pipeline { raw, layout }
         })
-        .map_err(|e| Error::Internal(format!("kernel {name}: {e}\n{}", numbered(&text))))
+        .map_err(|e| match e {
+            Error::Device(why) if self.check().is_ok() => {
+                log::debug!("{}", numbered(&text));
+                Error::Internal(format!("kernel {name}: {why}"))
+            }
+            other => other,
+        })
     }
 
     /// Binds one range per role.
@@ -134,7 +140,7 @@ impl Gpu {
             .collect();
         let descriptor =
             wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
-        self.guarded(|| BindGroup(self.device.create_bind_group(&descriptor)))
+        self.make(|| BindGroup(self.device.create_bind_group(&descriptor)))
     }
 
     /// Binds the parameters of all steps and the live values.
@@ -152,7 +158,7 @@ impl Gpu {
         ];
         let layout = &self.pipelines.common;
         let descriptor = wgpu::BindGroupDescriptor { label: Some("common"), layout, entries: &entries };
-        self.guarded(|| BindGroup(self.device.create_bind_group(&descriptor)))
+        self.make(|| BindGroup(self.device.create_bind_group(&descriptor)))
     }
 }
 

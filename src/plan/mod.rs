@@ -4,6 +4,7 @@
 mod display;
 mod lifetimes;
 mod limits;
+mod lowering;
 mod probe;
 mod resolve;
 mod storage;
@@ -16,7 +17,7 @@ use crate::options::Options;
 use crate::shader::{Elem, LIVE_VECTORS};
 
 pub(crate) use display::describe;
-pub(crate) use probe::apply;
+pub(crate) use lowering::apply;
 pub use probe::{DynamicAxis, Probe};
 pub use storage::NONE;
 

@@ -1,11 +1,10 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Plan, limits};
-use crate::error::{Error, Result};
+use super::{Plan, apply};
+use crate::error::Result;
 use crate::gpu::Caps;
-use crate::graph::Graph;
-use crate::graph::{Dims, Value, ValueId};
-use crate::ops::{Lower, Lowered};
+use crate::graph::{Dims, Graph, Node, Value, ValueId};
+use crate::ops::Lowered;
 use crate::options::Options;
 
 /// An input dimension whose size the program asks for, so that it may be smaller than its bound.
@@ -17,13 +16,20 @@ pub struct DynamicAxis {
     pub axis: usize,
 }
 
-/// The whole graph lowered at one combination of input shapes.
+/// The whole graph lowered at one combination of input shapes, with 0 for every number that only a call can tell.
 #[derive(Debug)]
 pub struct Probe {
     /// Live shape of each input.
     pub inputs: Vec<Dims>,
+    /// Live shape of each value.
+    pub shapes: Vec<Dims>,
+    /// Number of each SymInt.
+    pub symints: Vec<i32>,
     /// One lowering per node.
     pub lowered: Vec<Lowered>,
+    /// False when a node could not be lowered without a number that only a call can tell; it has no steps then, and the
+    /// largest shape.
+    pub complete: bool,
 }
 
 /// The dimensions of inputs that `sym_size.int` reads.
@@ -73,63 +79,35 @@ fn sizes(plan: &Plan) -> Vec<u32> {
 }
 
 fn lower_all(plan: &Plan, shapes: &[Dims], caps: &Caps, options: &Options) -> Result<Probe> {
-    let mut shapes = shapes.to_vec();
     let inputs = plan.graph.inputs.iter().map(|id| shapes.get(id.index()).copied().unwrap_or_default()).collect();
-    let mut symints = vec![0; plan.graph.values.len()];
-    let host = |_: ValueId, _: usize| Ok(0);
-    let lowered = plan.lower_all(&mut shapes, &mut symints, &host, (caps, options))?;
-    Ok(Probe { inputs, lowered })
-}
-
-impl Plan {
-    /// Lowers every node in order, starting from the inputs' live shapes in `shapes`; fills in all other shapes and the
-    /// SymInts on the way.
-    pub fn lower_all(
-        &self,
-        shapes: &mut [Dims],
-        symints: &mut [i32],
-        host: &dyn Fn(ValueId, usize) -> Result<i64>,
-        device: (&Caps, &Options),
-    ) -> Result<Vec<Lowered>> {
-        let mut all = Vec::with_capacity(self.graph.nodes.len());
-        for index in 0..self.graph.nodes.len() {
-            let lowered = self.lower_one(index, shapes, symints, host, device)?;
-            apply(&lowered, shapes, symints);
-            all.push(lowered);
-        }
-        Ok(all)
-    }
-
-    /// Lowers one node.
-    pub fn lower_one(
-        &self,
-        index: usize,
-        shapes: &[Dims],
-        symints: &[i32],
-        host: &dyn Fn(ValueId, usize) -> Result<i64>,
-        device: (&Caps, &Options),
-    ) -> Result<Lowered> {
-        match (self.graph.nodes.get(index), self.ops.get(index)) {
-            (Some(node), Some(op)) => {
-                let lowered = Lower::run(&self.env(shapes, symints, host, device), node, op)?;
-                limits::check(self, node, &lowered, device.0)?;
-                Ok(lowered)
+    let (shapes, symints) = (shapes.to_vec(), vec![0; plan.graph.values.len()]);
+    let mut probe = Probe { inputs, shapes, symints, lowered: Vec::new(), complete: true };
+    let is_symint = |id: &ValueId| matches!(plan.graph.value(*id), Value::SymInt);
+    let mut unknown: HashSet<ValueId> = plan.graph.inputs.iter().copied().filter(is_symint).collect();
+    for (index, node) in plan.graph.nodes.iter().enumerate() {
+        let numbers: Vec<ValueId> = plan.graph.reads(node).into_iter().filter(is_symint).collect();
+        let told_late = numbers.iter().any(|id| unknown.contains(id));
+        let host = |_: ValueId, _: usize| Ok(0);
+        let lowered = match plan.lower_one(index, &probe.shapes, &probe.symints, &host, (caps, options)) {
+            Err(_) if told_late && plan.is_volatile(index, &probe.shapes, &probe.symints, (caps, options)) => {
+                probe.complete = false;
+                largest(plan, node)
             }
-            _ => Err(Error::Internal(format!("node {index} does not exist"))),
+            other => other?,
+        };
+        if told_late || (lowered.volatile && numbers.is_empty()) {
+            unknown.extend(lowered.symint.map(|(id, _)| id));
         }
+        apply(&lowered, &mut probe.shapes, &mut probe.symints);
+        probe.lowered.push(lowered);
     }
+    Ok(probe)
 }
 
-/// Records what a lowering found out.
-pub(crate) fn apply(lowered: &Lowered, shapes: &mut [Dims], symints: &mut [i32]) {
-    for (id, dims) in &lowered.shapes {
-        if let Some(slot) = shapes.get_mut(id.index()) {
-            *slot = *dims;
-        }
-    }
-    if let Some((id, number)) = lowered.symint
-        && let Some(slot) = symints.get_mut(id.index())
-    {
-        *slot = number;
-    }
+/// In place of a lowering: the results at their largest, and no steps.
+fn largest(plan: &Plan, node: &Node) -> Lowered {
+    let outputs = plan.graph.defines(node);
+    let shapes = outputs.iter().filter_map(|&id| Some((id, plan.graph.tensor(id)?.max))).collect();
+    let symint = outputs.into_iter().find(|id| *plan.graph.value(*id) == Value::SymInt).map(|id| (id, 0));
+    Lowered { shapes, symint, volatile: true, ..Lowered::default() }
 }
