@@ -1,10 +1,4 @@
 // out[b, m, n] = alpha * sum_k x[b, m, k] * w[b, n, k] + beta * bias; a BM x BN tile per workgroup, 4 x 4 per invocation.
-struct Params {
-    m: u32, n: u32, k: u32, batch: u32,
-    x_batch: u32, w_batch: u32, bias_m: u32, bias_n: u32,
-    alpha: f32, beta: f32, tiles_m: u32, tiles_n: u32,
-    k8: u32, groups_n: u32, group: u32,
-}
 
 const BK: u32 = 16u;
 const THREADS: u32 = BM * BN / 16u;

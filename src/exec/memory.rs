@@ -140,12 +140,63 @@ fn stream(gpu: &Gpu, buffer: &Buffer, bytes: &[u8], tensor: &Tensor, elem: Elem,
         let found = bytes.len();
         return Err(Error::Data(format!("{name} has {found} bytes, {} {} needs {needed}", tensor.stored, tensor.max)));
     };
-    if to_device(&[], tensor.stored, elem)?.is_none() {
-        return gpu.stream(buffer, 0, bytes);
+    let mut sent = 0;
+    let mut send = |piece: &[u8]| -> Result<()> {
+        let converted = to_device(piece, tensor.stored, elem)?;
+        let piece = converted.as_deref().unwrap_or(piece);
+        gpu.stream(buffer, sent, piece)?;
+        sent += piece.len() as u64;
+        Ok(())
+    };
+    match tensor.max[..] {
+        [rows, columns] if tensor.swapped => swapped(bytes, (rows as usize, columns as usize), size, PIECE, send),
+        _ => bytes.chunks(PIECE * size).try_for_each(&mut send),
     }
-    for (index, piece) in bytes.chunks(PIECE * size).enumerate() {
-        let converted = to_device(piece, tensor.stored, elem)?.unwrap_or_default();
-        gpu.stream(buffer, (index * PIECE) as u64 * u64::from(elem.size()), &converted)?;
+}
+
+/// Hands over a `rows` x `columns` matrix column by column, a multiple of four columns and about `piece` elements at a time.
+fn swapped(
+    bytes: &[u8],
+    (rows, columns): (usize, usize),
+    size: usize,
+    piece: usize,
+    mut send: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let width = (piece / rows.max(1)).next_multiple_of(4);
+    for first in (0..columns).step_by(width) {
+        let count = width.min(columns - first);
+        let mut block = vec![0; rows * count * size];
+        for row in 0..rows {
+            let cells = bytes.get((row * columns + first) * size..).unwrap_or_default().chunks_exact(size);
+            for (column, cell) in cells.take(count).enumerate() {
+                let at = (column * rows + row) * size;
+                if let Some(to) = block.get_mut(at..at + size) {
+                    to.copy_from_slice(cell);
+                }
+            }
+        }
+        send(&block)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_is_swapped_in_pieces() {
+        for (rows, columns, piece) in [(3, 10, 12), (1, 5, 100), (7, 4, 1), (2, 9, 8)] {
+            let bytes: Vec<u8> = (0..rows * columns).flat_map(|n| (n as u16).to_le_bytes()).collect();
+            let mut got = Vec::new();
+            swapped(&bytes, (rows, columns), 2, piece, |block| {
+                got.extend_from_slice(block);
+                Ok(())
+            })
+            .unwrap();
+            let at = |row: usize, column: usize| ((row * columns + column) as u16).to_le_bytes();
+            let want: Vec<u8> = (0..columns).flat_map(|c| (0..rows).map(move |r| (r, c))).flat_map(|(r, c)| at(r, c)).collect();
+            assert_eq!(got, want);
+        }
+    }
 }

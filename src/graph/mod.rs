@@ -29,6 +29,8 @@ pub struct Tensor {
     pub dtype: DType,
     /// Element type of the constant's bytes; differs from `dtype` when a pass changed how the device holds it.
     pub stored: DType,
+    /// True when the device holds a constant's two dimensions swapped.
+    pub swapped: bool,
     /// The largest shape; live shapes have the same rank.
     pub max: Dims,
     /// Index in [`Graph::constants`] of the initial content.

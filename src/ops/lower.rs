@@ -38,6 +38,8 @@ pub struct Operand {
     pub dtype: DType,
     /// Element type on the device.
     pub elem: Elem,
+    /// True when the device holds the two dimensions swapped.
+    pub swapped: bool,
 }
 
 /// An integer that a kernel reads at run time: `live(slot) + base`.
@@ -186,7 +188,7 @@ impl<'a> Lower<'a> {
     pub(super) fn operand(&self, id: ValueId) -> Option<Operand> {
         let tensor = self.env.graph.tensor(id)?;
         let dims = *self.env.shapes.get(id.index())?;
-        Some(Operand { id, dims, dtype: tensor.dtype, elem: Elem::of(tensor.dtype, self.env.caps.f16) })
+        Some(Operand { id, dims, dtype: tensor.dtype, elem: Elem::of(tensor.dtype, self.env.caps.f16), swapped: tensor.swapped })
     }
 
     /// Tensor argument `index`.
@@ -229,7 +231,7 @@ impl<'a> Lower<'a> {
             return Err(self.refuse(format!("the result is {dims}, but the program has room for {}", tensor.max)));
         }
         self.answer.shapes.push((id, dims));
-        Ok(Operand { id, dims, dtype: tensor.dtype, elem: Elem::of(tensor.dtype, self.env.caps.f16) })
+        Ok(Operand { id, dims, dtype: tensor.dtype, elem: Elem::of(tensor.dtype, self.env.caps.f16), swapped: false })
     }
 
     /// Number of output tensors.

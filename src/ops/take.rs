@@ -190,7 +190,13 @@ mod tests {
     /// Rows of a table of 100 rows of 12 floats, picked by 5 numbers, on a device whose bindings cover 1024 bytes.
     fn lowered() -> Lowered {
         let tensor = |dtype, sizes: &[u32]| {
-            Value::Tensor(Tensor { dtype, stored: dtype, max: Dims::new(sizes).unwrap(), constant: None })
+            Value::Tensor(Tensor {
+                dtype,
+                stored: dtype,
+                swapped: false,
+                max: Dims::new(sizes).unwrap(),
+                constant: None,
+            })
         };
         let table = tensor(DType::F32, &[100, 12]);
         let values = vec![table, tensor(DType::I32, &[5]), Value::Null, tensor(DType::F32, &[5, 12])];

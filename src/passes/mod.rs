@@ -3,6 +3,7 @@
 mod f16_cache;
 mod in_place;
 mod prepack;
+mod scales;
 
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
@@ -12,7 +13,7 @@ use crate::options::Options;
 type Pass = fn(Graph, &Caps, &Options) -> Result<Graph>;
 
 const PASSES: &[(&str, Pass)] =
-    &[("prepack", prepack::run), ("f16_cache", f16_cache::run), ("in_place", in_place::run)];
+    &[("prepack", prepack::run), ("scales", scales::run), ("f16_cache", f16_cache::run), ("in_place", in_place::run)];
 
 /// Runs all passes in order.
 pub fn run(mut graph: Graph, caps: &Caps, options: &Options) -> Result<Graph> {
@@ -34,7 +35,7 @@ pub(crate) mod testing {
     impl Builder {
         pub fn tensor(&mut self, sizes: &[u32], constant: Option<u32>) -> ValueId {
             let max = Dims::new(sizes).unwrap();
-            self.0.push(Value::Tensor(Tensor { dtype: DType::F32, stored: DType::F32, max, constant }))
+            self.0.push(Value::Tensor(Tensor { dtype: DType::F32, stored: DType::F32, swapped: false, max, constant }))
         }
 
         pub fn constant(&mut self, sizes: &[u32], key: &str) -> ValueId {

@@ -97,7 +97,7 @@ fn tensor(tensor: vkgraph::VkTensor<'_>) -> Result<Tensor> {
     };
     let sizes: Vec<u32> = tensor.dims().into_iter().flatten().collect();
     let max = Dims::new(&sizes).map_err(|e| Error::Payload(e.to_string()))?;
-    Ok(Tensor { dtype, stored: dtype, max, constant: u32::try_from(tensor.constant_id()).ok() })
+    Ok(Tensor { dtype, stored: dtype, swapped: false, max, constant: u32::try_from(tensor.constant_id()).ok() })
 }
 
 fn constant(bytes: &vkgraph::VkBytes<'_>, sections: &Sections) -> Result<Constant> {

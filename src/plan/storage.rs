@@ -18,7 +18,7 @@ pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<
     let written = written(graph, ops);
     let mut of = vec![NONE; graph.values.len()];
     let mut storages: Vec<Storage> = Vec::new();
-    let mut constants: HashMap<(String, DType, Elem), u32> = HashMap::new();
+    let mut constants: HashMap<(String, DType, Elem, bool), u32> = HashMap::new();
     for (index, value) in graph.values.iter().enumerate() {
         let Value::Tensor(tensor) = value else { continue };
         let elem = Elem::of(tensor.dtype, caps.f16);
@@ -26,7 +26,7 @@ pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<
         let fresh = storages.len() as u32;
         let shared = match tensor.constant.and_then(|c| graph.constants.get(c as usize)) {
             Some(constant) if !is_written => {
-                *constants.entry((format!("{constant:?}"), tensor.stored, elem)).or_insert(fresh)
+                *constants.entry((format!("{constant:?}"), tensor.stored, elem, tensor.swapped)).or_insert(fresh)
             }
             _ => fresh,
         };

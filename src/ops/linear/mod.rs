@@ -4,11 +4,12 @@
 mod choose;
 mod forms;
 
-pub use choose::{Algorithm, Lanes, WeightLayout, choose};
+pub use choose::{Algorithm, Team, WeightLayout, choose};
 pub use forms::OPS;
 
 use super::{Bind, Lower, Operand, Params};
 use crate::error::Result;
+use crate::gpu::Caps;
 use crate::shader::{Kernel, Source};
 use crate::source;
 
@@ -57,18 +58,17 @@ impl Product {
     }
 
     /// The skeleton with everything linked that does not depend on the algorithm, and its bindings.
-    fn kernel(&self, body: Source) -> (Kernel, Vec<Bind>) {
+    fn kernel(&self, body: Source, packed_type: &'static str) -> (Kernel, Vec<Bind>) {
         let aligned = self.k.is_multiple_of(4) && self.x_batch.is_multiple_of(4) && self.w_batch.is_multiple_of(4);
         let mut kernel = Kernel::new(body)
             .flag("ALIGNED", aligned)
-            .link(self.decoder())
-            .link(source!("lib/gemm_x"))
+            .link(source!("lib/product"))
             .reads("x", self.x.elem)
             .writes("out", self.out.elem);
         let mut binds = vec![self.x.into(), self.out.into()];
         match &self.weights {
             Weights::Q4 { packed, scales, .. } => {
-                kernel = kernel.array("weight", "u32").reads("scales", scales.elem);
+                kernel = kernel.array("weight", packed_type).reads("scales", scales.elem);
                 binds.extend([Bind::from(*packed), Bind::from(*scales)]);
             }
             Weights::Dense { weight, .. } => {
@@ -87,15 +87,24 @@ impl Product {
     }
 
     fn params(&self, tiles_m: u32, tiles_n: u32) -> Params {
-        let (groups_n, group) = match &self.weights {
-            Weights::Q4 { scales, group, .. } => (scales.dims.last(), *group),
-            Weights::Dense { .. } => (0, 1),
+        let (group, scale_k, scale_n) = match &self.weights {
+            Weights::Q4 { scales, group, .. } if scales.swapped => (*group, 1, scales.dims.iter().copied().next().unwrap_or(1)),
+            Weights::Q4 { scales, group, .. } => (*group, scales.dims.last(), 1),
+            Weights::Dense { .. } => (1, 0, 0),
         };
         let (bias_m, bias_n) = self.bias.map_or((0, 0), |(_, m, n)| (m, n));
         let p = Params::new().u32(self.m).u32(self.n).u32(self.k).u32(self.batch);
         let p = p.u32(self.x_batch).u32(self.w_batch).u32(bias_m).u32(bias_n);
         let p = p.f32(self.alpha).f32(self.beta).u32(tiles_m).u32(tiles_n);
-        p.u32(self.k.div_ceil(8)).u32(groups_n).u32(group)
+        p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n)
+    }
+
+    /// True when 4-bit weights can be read in runs of 32 that share a scale.
+    fn by_runs(&self) -> bool {
+        match &self.weights {
+            Weights::Q4 { group, .. } => group % 32 == 0 && self.k.is_multiple_of(32),
+            Weights::Dense { .. } => false,
+        }
     }
 
     /// True when sums may run in f16: asked for, possible, and short enough between two f32 additions.
@@ -111,21 +120,12 @@ pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<(
         return Ok(());
     }
     let options = lower.env.options;
-    let chosen = choose(product.m, product.n, product.layout(), lower.caps());
-    match options.force_gemm.filter(|forced| possible(*forced, &product)).unwrap_or(chosen) {
-        Algorithm::Gemv { rows, lanes } => {
-            let (kernel, binds) = product.kernel(source!("gemv"));
-            let (width, link) = match lanes {
-                Lanes::Subgroup(size) => (size, source!("lib/lanes_subgroup")),
-                Lanes::Workgroup => (choose::GEMV_WORKGROUP, source!("lib/lanes_workgroup")),
-            };
-            let kernel = kernel.link(link).set("WG", choose::GEMV_WORKGROUP).set("LANES", width).set("MB", rows);
-            let tiles = product.n.div_ceil(4 * choose::GEMV_WORKGROUP / width);
-            let groups = u64::from(tiles) * u64::from(product.batch);
-            lower.step(kernel, &binds, product.params(1, tiles), groups)
-        }
+    let chosen = choose(product.m, product.n, product.k, product.layout(), lower.caps());
+    match options.force_gemm.filter(|forced| possible(*forced, &product, lower.caps())).unwrap_or(chosen) {
+        Algorithm::Gemv { rows, columns, team } => lower_gemv(lower, &product, rows, columns, team),
         Algorithm::Tile { rows, columns } => {
-            let (kernel, binds) = product.kernel(source!("gemm_tile"));
+            let (kernel, binds) = product.kernel(source!("gemm_tile"), "u32");
+            let kernel = kernel.link(product.decoder()).link(source!("lib/gemm_x"));
             let mul = if product.half_sums(lower) { "f16" } else { "f32" };
             let kernel = kernel.alias("Mul", mul).set("BM", rows).set("BN", columns);
             let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
@@ -135,9 +135,34 @@ pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<(
     }
 }
 
-fn possible(algorithm: Algorithm, product: &Product) -> bool {
+fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32, team: Team) -> Result<()> {
+    let runs = product.by_runs();
+    let (kernel, binds) = product.kernel(source!("gemv"), if runs { "vec4<u32>" } else { "u32" });
+    let kernel = match runs {
+        true => kernel.link(source!("lib/inner_q4")),
+        false => kernel.link(source!("lib/inner_octets")).link(product.decoder()).link(source!("lib/gemm_x")),
+    };
+    let (link, lanes, split) = match team {
+        Team::Subgroups { lanes, split: 1 } => (source!("lib/team_subgroup"), lanes, 1),
+        Team::Subgroups { lanes, split } => (source!("lib/team_split"), lanes, split),
+        Team::Workgroup => (source!("lib/team_workgroup"), choose::GEMV_WORKGROUP, 1),
+    };
+    let kernel = kernel.link(link).set("WG", choose::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
+    let kernel = kernel.set("MB", rows).set("NR", columns);
+    let tiles = product.n.div_ceil(columns * choose::GEMV_WORKGROUP / team.size());
+    let groups = u64::from(tiles) * u64::from(product.batch);
+    lower.step(kernel, &binds, product.params(1, tiles), groups)
+}
+
+fn possible(algorithm: Algorithm, product: &Product, caps: &Caps) -> bool {
     match algorithm {
-        Algorithm::Gemv { rows, .. } => rows >= product.m && product.layout() == WeightLayout::ByColumn,
+        Algorithm::Gemv { rows, team, .. } => {
+            let has_team = match team {
+                Team::Subgroups { lanes, .. } => caps.subgroup == Some((lanes, lanes)),
+                Team::Workgroup => true,
+            };
+            has_team && rows >= product.m && product.layout() == WeightLayout::ByColumn
+        }
         Algorithm::Tile { .. } => true,
     }
 }
