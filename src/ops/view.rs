@@ -53,7 +53,7 @@ fn resolve(requested: &[i64], count: u32) -> Option<Vec<u32>> {
         return fill(axis);
     }
     let sizes: Vec<u32> = requested.iter().map(|&size| u32::try_from(size).ok()).collect::<Option<_>>()?;
-    if sizes.iter().map(|&size| u64::from(size)).product::<u64>() == u64::from(count) {
+    if sizes.iter().fold(1u64, |product, &size| product.saturating_mul(u64::from(size))) == u64::from(count) {
         return Some(sizes);
     }
     let shrunk = |axis: usize| fill(axis).filter(|fresh| fresh.get(axis) < sizes.get(axis));
@@ -91,5 +91,6 @@ mod tests {
         assert_eq!(resolve(&[2, -1], 7), None);
         assert_eq!(resolve(&[4, 4], 32), None);
         assert_eq!(resolve(&[i64::MAX], 7), None);
+        assert_eq!(resolve(&[i64::from(u32::MAX); 9], 7), None);
     }
 }
