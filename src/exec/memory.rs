@@ -162,7 +162,7 @@ fn swapped(
     piece: usize,
     mut send: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let width = (piece / rows.max(1)).next_multiple_of(4);
+    let width = (piece / rows.max(1)).max(1).next_multiple_of(4);
     for first in (0..columns).step_by(width) {
         let count = width.min(columns - first);
         let mut block = vec![0; rows * count * size];

@@ -85,8 +85,8 @@ fn gemv(rows: u32, n: u32, k: u32, caps: &Caps) -> Algorithm {
     };
     let runs = (k / 32 / lanes).max(1);
     let enough = |columns: u32, split: u32| n.div_ceil(columns) * split >= BUSY;
-    let split = [1, 2, 4].into_iter().find(|&s| s >= runs || enough(8, s) && s * 2 >= runs).unwrap_or(4);
-    let split = if enough(8, 1) && n >= 8 * 8 * BUSY { 1 } else { split.min(GEMV_WORKGROUP / lanes) };
+    let fits = |split: u32| split <= runs && split * lanes <= GEMV_WORKGROUP;
+    let split = if n >= 64 * BUSY { 1 } else { [4, 2].into_iter().find(|&s| fits(s)).unwrap_or(1) };
     let columns = [8, 4, 2].into_iter().find(|&c| c <= most && enough(c, split)).unwrap_or(most.min(2));
     Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } }
 }
