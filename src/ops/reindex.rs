@@ -217,7 +217,7 @@ mod tests {
 
     fn tensor(sizes: &[u32]) -> Value {
         let max = Dims::new(sizes).unwrap();
-        Value::Tensor(Tensor { dtype: DType::F16, stored: DType::F16, swapped: false, swapped: false, max, constant: None })
+        Value::Tensor(Tensor { dtype: DType::F16, stored: DType::F16, swapped: false, max, constant: None })
     }
 
     /// Rows `start..start + 2` of `[9, 6]`, with `start` a SymInt.
