@@ -205,16 +205,10 @@ impl Sequence {
     }
 
     fn check_bounds(&self, plan: &Plan) -> Result<()> {
-        for bound in &self.bounds {
-            let id = plan.slots.iter().position(|&slot| slot == bound.value.slot && slot != 0);
-            let live = id.and_then(|id| self.symints.get(id)).copied().unwrap_or(0);
-            let value = i64::from(live) + i64::from(bound.value.base);
-            let Bound { extent, limit, what, .. } = *bound;
-            if value < 0 || value + i64::from(extent) > i64::from(limit) {
-                return Err(Error::shape(what, format!("{value} with length {extent} is outside 0..{limit}")));
-            }
-        }
-        Ok(())
+        self.bounds.iter().try_for_each(|bound| {
+            let id = plan.slots.iter().position(|&slot| slot == bound.value.slot);
+            bound.check(id.and_then(|id| self.symints.get(id)).copied().unwrap_or(0))
+        })
     }
 
     /// One name and the dispatch count per node, for profiles: `aten.mm.default gemm BM=64 <16>`.

@@ -94,6 +94,18 @@ pub struct Bound {
     pub what: &'static str,
 }
 
+impl Bound {
+    /// Checks the condition for a live number.
+    pub fn check(&self, live: i32) -> Result<()> {
+        let Bound { extent, limit, what, .. } = *self;
+        let value = i64::from(live) + i64::from(self.value.base);
+        if value < 0 || value + i64::from(extent) > i64::from(limit) {
+            return Err(Error::shape(what, format!("{value} with length {extent} is outside 0..{limit}")));
+        }
+        Ok(())
+    }
+}
+
 /// The answer of a lowering.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lowered {
@@ -265,9 +277,14 @@ impl<'a> Lower<'a> {
         Bind::Scratch(self.answer.scratch.len() as u32 - 1)
     }
 
-    /// Demands `0 <= value` and `value + extent <= limit` on each call.
-    pub fn bound(&mut self, value: DynInt, extent: u32, limit: u32, what: &'static str) {
-        self.answer.bounds.push(Bound { value, extent, limit, what });
+    /// Demands `0 <= value` and `value + extent <= limit`: now when the value is a literal, on each call otherwise.
+    pub fn bound(&mut self, value: DynInt, extent: u32, limit: u32, what: &'static str) -> Result<()> {
+        let bound = Bound { value, extent, limit, what };
+        if value.slot == 0 {
+            return bound.check(0);
+        }
+        self.answer.bounds.push(bound);
+        Ok(())
     }
 
     /// Adds a dispatch of `groups` workgroups, folded to two dimensions when one cannot hold them.

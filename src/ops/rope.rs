@@ -83,7 +83,7 @@ fn halves(lower: &mut Lower<'_>) -> Result<()> {
     let (columns, positions) = (cos.dims.last(), cos.dims.numel() / cos.dims.last().max(1));
     let q = lower.tensor(0)?;
     let (rows, _, _) = split(lower, q)?;
-    lower.bound(start, rows, positions, "position in the rotary tables");
+    lower.bound(start, rows, positions, "position in the rotary tables")?;
     query_and_key(lower, |lower, rows, d| {
         if columns > d || columns % 2 != 0 {
             return Err(lower.refuse(format!("tables of {columns} columns do not fit heads of {d}")));

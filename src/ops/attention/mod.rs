@@ -35,7 +35,7 @@ fn append(lower: &mut Lower<'_>, value: Operand, cache: Operand, pos: DynInt) ->
     if (heads, d) != (cache_heads, cache_d) {
         return Err(lower.refuse(format!("rows of {heads} heads of {d} for a cache of {cache_heads} of {cache_d}")));
     }
-    lower.bound(pos, rows, capacity, "position in the KV cache");
+    lower.bound(pos, rows, capacity, "position in the KV cache")?;
     if (heads * d) % 4 != 0 {
         return Err(lower.unsupported(format!("a cache row of {heads} x {d} elements is no multiple of 4")));
     }
