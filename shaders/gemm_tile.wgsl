@@ -1,5 +1,7 @@
 // out[b, m, n] = alpha * sum_k x[b, m, k] * w[b, n, k] + beta * bias; a BM x BN tile per workgroup, 4 x 4 per invocation.
 
+struct Octet { low: vec4<f32>, high: vec4<f32> }
+
 const BK: u32 = 16u;
 const THREADS: u32 = BM * BN / 16u;
 var<workgroup> xs: array<array<vec4<Mul>, BM / 4u>, BK>;

@@ -1,13 +1,12 @@
 // Partial sums over every TEAM-th group of eight k, weights decoded by `weight8`.
-fn accumulate(sums: ptr<function, array<f32, COUNT>>, at: Place, member: u32) {
+fn accumulate(sums: ptr<function, array<Rows, NR>>, at: Place, member: u32) {
     for (var o = member; o < (p.k + 7u) / 8u; o += TEAM) {
-        var w: array<Octet, NR>;
-        for (var r = 0u; r < NR; r++) { w[r] = weight8(at.b, min(at.col + r, p.n - 1u), o); }
-        for (var m = 0u; m < MB; m++) {
-            let base = at.b * p.x_batch + min(m, p.m - 1u) * p.k;
-            let low = x4(base, o * 8u);
-            let high = x4(base, o * 8u + 4u);
-            for (var r = 0u; r < NR; r++) { (*sums)[m * NR + r] += dot(w[r].low, low) + dot(w[r].high, high); }
+        let x = x8(at, o * 8u);
+        for (var r = 0u; r < NR; r++) {
+            let w = weight8(at.b, min(at.col + r, p.n - 1u), o);
+            let low = x[0] * w.low.x + x[1] * w.low.y + x[2] * w.low.z + x[3] * w.low.w;
+            let high = x[4] * w.high.x + x[5] * w.high.y + x[6] * w.high.z + x[7] * w.high.w;
+            (*sums)[r] += low + high;
         }
     }
 }

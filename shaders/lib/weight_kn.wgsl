@@ -1,5 +1,4 @@
 // w[b, n, k] is element n of row k of a dense matrix.
-struct Octet { low: vec4<f32>, high: vec4<f32> }
 fn weight1(base: u32, k: u32) -> f32 {
     if (k >= p.k) { return 0.0; }
     return load_weight(base + k * p.n);

@@ -1,5 +1,4 @@
 // w[b, n, k] is element k of row n of a dense matrix.
-struct Octet { low: vec4<f32>, high: vec4<f32> }
 fn weight4(base: u32, k: u32) -> vec4<f32> {
     if (ALIGNED) {
         if (k < p.k) { return load4_weight((base + k) / 4u); }

@@ -1,5 +1,4 @@
 // w[n, k] = (nibble k % 8 of word [n, k / 8] - 8) * scales[k / group, n]; even k in the low nibble of a byte.
-struct Octet { low: vec4<f32>, high: vec4<f32> }
 fn weight8(b: u32, n: u32, o: u32) -> Octet {
     let word = weight[n * p.k8 + o];
     let scale = load_scales((o * 8u / p.group) * p.scale_k + n * p.scale_n);

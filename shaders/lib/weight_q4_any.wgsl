@@ -1,5 +1,4 @@
 // As weight_q4, for groups that are no multiple of 8: one scale per element.
-struct Octet { low: vec4<f32>, high: vec4<f32> }
 fn weight1(word: u32, n: u32, o: u32, j: u32) -> f32 {
     let group = min((o * 8u + j) / p.group, (p.k - 1u) / p.group);
     return (f32((word >> (4u * j)) & 15u) - 8.0) * load_scales(group * p.scale_k + n * p.scale_n);

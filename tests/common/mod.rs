@@ -1,5 +1,5 @@
 //! Test models as payload bytes, run through the public path: load, execute, compare.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 pub mod data;
 pub mod model;

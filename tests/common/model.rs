@@ -81,6 +81,14 @@ impl Model {
         self.add(Entry::Tensor { dtype: data.dtype, dims: data.dims.clone(), constant })
     }
 
+    /// A constant of these bytes under a key of its own.
+    pub fn constant_bytes(&mut self, key: &str, dtype: DType, dims: &[u32], bytes: Vec<u8>) -> Id {
+        self.named.insert(key.into(), bytes);
+        self.payload.constants.push(Bytes::Named(key.into()));
+        let constant = self.payload.constants.len() as i32 - 1;
+        self.add(Entry::Tensor { dtype, dims: dims.to_vec(), constant })
+    }
+
     pub fn op(&mut self, name: &str, args: &[Id]) {
         self.payload.calls.push((name.into(), args.to_vec()));
     }
@@ -147,27 +155,46 @@ pub struct Running {
 
 impl Running {
     pub fn run(&mut self, inputs: &[&Data]) -> Result<Vec<Data>> {
-        let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.bytes()).collect();
-        let tensor = |(x, bytes): (&&Data, &'_ Vec<u8>)| (x.dtype, x.shape(), bytes.clone());
-        let owned: Vec<_> = inputs.iter().zip(&bytes).map(tensor).collect();
-        let values: Vec<HostValue<'_>> = owned
-            .iter()
-            .map(|(dtype, dims, bytes)| HostValue::Tensor(HostTensor { dtype: *dtype, dims: *dims, bytes }))
-            .collect();
-        self.run_values(&values)
+        with_tensors(inputs, |values| self.run_values(values))
     }
 
     pub fn run_values(&mut self, inputs: &[HostValue<'_>]) -> Result<Vec<Data>> {
-        let results = self.types.iter().map(|&dtype| (dtype, Vec::new(), Vec::new())).collect();
-        let mut outputs = Collected { results, steps: Vec::new() };
-        self.program.execute(inputs, &mut outputs)?;
+        let outputs = self.collect(inputs, None)?;
         Ok(outputs.results.iter().map(|(dtype, dims, bytes)| Data::from_bytes(*dtype, dims, bytes)).collect())
     }
+
+    /// Runs once with timestamps; one entry per dispatch.
+    pub fn profile(&mut self, inputs: &[&Data]) -> Result<Vec<Timed>> {
+        with_tensors(inputs, |values| Ok(self.collect(values, Some(Vec::new()))?.steps.unwrap_or_default()))
+    }
+
+    fn collect(&mut self, inputs: &[HostValue<'_>], steps: Option<Vec<Timed>>) -> Result<Collected> {
+        let results = self.types.iter().map(|&dtype| (dtype, Vec::new(), Vec::new())).collect();
+        let mut outputs = Collected { results, steps };
+        self.program.execute(inputs, &mut outputs)?;
+        Ok(outputs)
+    }
+}
+
+fn with_tensors<T>(inputs: &[&Data], run: impl FnOnce(&[HostValue<'_>]) -> T) -> T {
+    let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.bytes()).collect();
+    let mut values = Vec::new();
+    for (x, bytes) in inputs.iter().zip(&bytes) {
+        values.push(HostValue::Tensor(HostTensor { dtype: x.dtype, dims: x.shape(), bytes }));
+    }
+    run(&values)
+}
+
+/// One profiled dispatch: device time in nanoseconds.
+pub struct Timed {
+    pub name: String,
+    pub start: u64,
+    pub end: u64,
 }
 
 struct Collected {
     results: Vec<(DType, Vec<u32>, Vec<u8>)>,
-    steps: Vec<String>,
+    steps: Option<Vec<Timed>>,
 }
 
 impl Outputs for Collected {
@@ -185,5 +212,13 @@ impl Outputs for Collected {
     fn scalar(&mut self, index: usize, value: i64) -> Result<()> {
         self.results[index] = (DType::I64, vec![], value.to_le_bytes().to_vec());
         Ok(())
+    }
+
+    fn profiling(&self) -> bool {
+        self.steps.is_some()
+    }
+
+    fn step(&mut self, name: &str, start: u64, end: u64) {
+        self.steps.iter_mut().for_each(|steps| steps.push(Timed { name: name.into(), start, end }));
     }
 }

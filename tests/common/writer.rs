@@ -3,7 +3,7 @@
 use executorch_webgpu::graph::DType;
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
-#[allow(unused_imports, clippy::all, clippy::undocumented_unsafe_blocks, mismatched_lifetime_syntaxes, deprecated, unsafe_op_in_unsafe_fn)]
+#[allow(unused_imports, clippy::all, clippy::unwrap_used, clippy::undocumented_unsafe_blocks, mismatched_lifetime_syntaxes, deprecated, unsafe_op_in_unsafe_fn)]
 #[path = "../../schema/vulkan_payload_generated.rs"]
 mod schema;
 use schema::vkgraph as vk;

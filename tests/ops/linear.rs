@@ -29,10 +29,10 @@ fn q4_model(x: &Data, w: &Q4, bias: Option<&Data>, out: &[u32]) -> Model {
 fn algorithms() -> Vec<Option<Algorithm>> {
     vec![
         None,
-        Some(Algorithm::Gemv { rows: 16, columns: 2, team: Team::Workgroup }),
-        Some(Algorithm::Gemv { rows: 2, columns: 4, team: Team::Subgroups { lanes: 8, split: 1 } }),
-        Some(Algorithm::Gemv { rows: 2, columns: 8, team: Team::Subgroups { lanes: 8, split: 2 } }),
-        Some(Algorithm::Gemv { rows: 16, columns: 1, team: Team::Subgroups { lanes: 8, split: 4 } }),
+        Some(Algorithm::Gemv { rows: 4, columns: 2, team: Team::Workgroup }),
+        Some(Algorithm::Gemv { rows: 1, columns: 4, team: Team::Subgroups { lanes: 8, split: 1 } }),
+        Some(Algorithm::Gemv { rows: 4, columns: 8, team: Team::Subgroups { lanes: 8, split: 2 } }),
+        Some(Algorithm::Gemv { rows: 4, columns: 1, team: Team::Subgroups { lanes: 8, split: 4 } }),
         Some(Algorithm::Tile { rows: 16, columns: 64 }),
         Some(Algorithm::Tile { rows: 64, columns: 16 }),
         Some(Algorithm::Tile { rows: 64, columns: 64 }),

@@ -5,7 +5,7 @@ use crate::gpu::Caps;
 pub enum Algorithm {
     /// A team of invocations per few columns, the sum split among them: for few rows.
     Gemv {
-        /// Rows computed together, a power of two.
+        /// Rows computed together: 1 or 4.
         rows: u32,
         /// Columns that a team computes together.
         columns: u32,
@@ -49,7 +49,7 @@ impl Team {
 pub(super) const GEMV_WORKGROUP: u32 = 128;
 
 /// Rows up to which the GEMV beats tiles.
-const GEMV_ROWS: u32 = 16;
+const GEMV_ROWS: u32 = 8;
 
 /// Subgroups that keep every processor of a large device busy.
 const BUSY: u32 = 1024;
@@ -66,7 +66,7 @@ pub enum WeightLayout {
 /// The algorithm for an `m` x `n` product with sums of `k` terms.
 pub fn choose(m: u32, n: u32, k: u32, layout: WeightLayout, caps: &Caps) -> Algorithm {
     if m <= GEMV_ROWS && layout == WeightLayout::ByColumn {
-        return gemv(m.max(1).next_power_of_two(), n, k, caps);
+        return gemv(if m <= 1 { 1 } else { 4 }, n, k, caps);
     }
     match (m, n) {
         (0..=16, _) => Algorithm::Tile { rows: 16, columns: 64 },
@@ -75,10 +75,9 @@ pub fn choose(m: u32, n: u32, k: u32, layout: WeightLayout, caps: &Caps) -> Algo
     }
 }
 
-/// Wide teams where there are few columns, many columns a team where there are many; the registers of a team's sums are
-/// bounded by rows x columns.
+/// Wide teams where sums are long, many columns a team where there are enough to keep the device busy.
 fn gemv(rows: u32, n: u32, k: u32, caps: &Caps) -> Algorithm {
-    let most = (32 / rows).clamp(1, 8);
+    let most = if rows == 1 { 8 } else { 4 };
     let lanes = match caps.subgroup {
         Some((low, high)) if low == high && GEMV_WORKGROUP.is_multiple_of(low) => low,
         _ => return Algorithm::Gemv { rows, columns: most.min(4), team: Team::Workgroup },
@@ -112,10 +111,10 @@ mod tests {
             (1, 2048, 2048, column, &minimal, plain(1, 4)),
             (1, 2048, 2048, column, &varying, plain(1, 4)),
             (3, 2048, 2048, column, &subgroups, gemv(4, 4, 32, 2)),
-            (16, 2048, 2048, column, &subgroups, gemv(16, 2, 32, 2)),
-            (17, 2048, 2048, column, &subgroups, Algorithm::Tile { rows: 64, columns: 64 }),
+            (8, 8192, 2048, column, &subgroups, gemv(4, 4, 32, 2)),
+            (9, 2048, 2048, column, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
             (1, 2048, 2048, WeightLayout::ByTerm, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
-            (100, 8, 64, column, &subgroups, Algorithm::Tile { rows: 64, columns: 16 }),
+            (17, 8, 64, column, &subgroups, Algorithm::Tile { rows: 64, columns: 16 }),
             (100, 2048, 2048, column, &minimal, Algorithm::Tile { rows: 64, columns: 64 }),
         ];
         for (m, n, k, layout, caps, expected) in table {

@@ -116,6 +116,7 @@ impl Product {
 
 /// Adds the dispatch of a product.
 pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<()> {
+    lower.expect_floating_output()?;
     if product.out.dims.numel() == 0 {
         return Ok(());
     }
@@ -140,8 +141,10 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
     let (kernel, binds) = product.kernel(source!("gemv"), if runs { "vec4<u32>" } else { "u32" });
     let kernel = match runs {
         true => kernel.link(source!("lib/inner_q4")),
-        false => kernel.link(source!("lib/inner_octets")).link(product.decoder()).link(source!("lib/gemm_x")),
+        false => kernel.link(source!("lib/inner_octets")).link(product.decoder()),
     };
+    let several = if rows == 1 { source!("lib/rows_one") } else { source!("lib/rows_four") };
+    let kernel = kernel.link(source!("lib/gemm_x")).link(several);
     let (link, lanes, split) = match team {
         Team::Subgroups { lanes, split: 1 } => (source!("lib/team_subgroup"), lanes, 1),
         Team::Subgroups { lanes, split } => (source!("lib/team_split"), lanes, split),
@@ -150,19 +153,21 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
     let kernel = kernel.link(link).set("WG", choose::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
     let kernel = kernel.set("MB", rows).set("NR", columns);
     let tiles = product.n.div_ceil(columns * choose::GEMV_WORKGROUP / team.size());
-    let groups = u64::from(tiles) * u64::from(product.batch);
-    lower.step(kernel, &binds, product.params(1, tiles), groups)
+    let tiles_m = product.m.div_ceil(rows);
+    let groups = u64::from(tiles) * u64::from(tiles_m) * u64::from(product.batch);
+    lower.step(kernel, &binds, product.params(tiles_m, tiles), groups)
 }
 
 fn possible(algorithm: Algorithm, product: &Product, caps: &Caps) -> bool {
     match algorithm {
-        Algorithm::Gemv { rows, team, .. } => {
+        Algorithm::Gemv { rows: 1 | 4, team, .. } => {
             let has_team = match team {
                 Team::Subgroups { lanes, .. } => caps.subgroup == Some((lanes, lanes)),
                 Team::Workgroup => true,
             };
-            has_team && rows >= product.m && product.layout() == WeightLayout::ByColumn
+            has_team && product.layout() == WeightLayout::ByColumn
         }
+        Algorithm::Gemv { .. } => false,
         Algorithm::Tile { .. } => true,
     }
 }
