@@ -13,11 +13,13 @@ pub struct Dims {
 impl Dims {
     /// The highest rank.
     pub const MAX_RANK: usize = 8;
+    /// What errors about a shape are about.
+    pub const NAME: &'static str = "tensor";
 
     /// A shape from its sizes. Fails above rank 8 or when the element count passes 2^31 - 1.
     pub fn new(sizes: &[u32]) -> Result<Dims> {
         if sizes.len() > Self::MAX_RANK {
-            return Err(Error::shape("tensor", format!("rank {} is above {}", sizes.len(), Self::MAX_RANK)));
+            return Err(Error::shape(Self::NAME, format!("rank {} is above {}", sizes.len(), Self::MAX_RANK)));
         }
         let mut dims = Dims { rank: sizes.len() as u8, sizes: [0; 8] };
         for (to, from) in dims.sizes.iter_mut().zip(sizes) {
@@ -26,7 +28,7 @@ impl Dims {
         let nonzero = sizes.iter().filter(|&&n| n > 0);
         let product = nonzero.fold(1u64, |n, &d| n.saturating_mul(u64::from(d)));
         if product > i32::MAX as u64 {
-            return Err(Error::shape("tensor", format!("{sizes:?} has more than 2^31 - 1 elements")));
+            return Err(Error::shape(Self::NAME, format!("{sizes:?} has more than 2^31 - 1 elements")));
         }
         Ok(dims)
     }
@@ -63,7 +65,7 @@ impl Dims {
     pub fn with(mut self, axis: usize, size: u32) -> Result<Dims> {
         match self.sizes.get_mut(axis) {
             Some(slot) if axis < self.rank as usize => *slot = size,
-            _ => return Err(Error::shape("tensor", format!("axis {axis} is outside {self}"))),
+            _ => return Err(Error::shape(Self::NAME, format!("axis {axis} is outside {self}"))),
         }
         Dims::new(&self)
     }

@@ -30,6 +30,9 @@ pub fn parse(bytes: &[u8]) -> Result<Graph> {
         outputs: graph.output_ids().into_iter().flatten().map(ValueId).collect(),
         constants: list(graph.constants()).map(|c| constant(&c, &sections)).collect::<Result<_>>()?,
     };
+    if graph.nodes.is_empty() && graph.outputs.is_empty() {
+        return Err(Error::Payload("the graph has neither operators nor outputs".into()));
+    }
     graph.check()?;
     Ok(graph)
 }

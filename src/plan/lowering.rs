@@ -2,7 +2,7 @@ use super::{Plan, limits};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{Dims, ValueId};
-use crate::ops::{Lower, Lowered};
+use crate::ops::{Lower, Lowered, Op};
 use crate::options::Options;
 
 impl Plan {
@@ -35,7 +35,8 @@ impl Plan {
     ) -> Result<Lowered> {
         match (self.graph.nodes.get(index), self.ops.get(index)) {
             (Some(node), Some(op)) => {
-                let lowered = Lower::run(&self.env(shapes, symints, host, device), node, op)?;
+                let lowered = Lower::run(&self.env(shapes, symints, host, device), node, op);
+                let lowered = lowered.map_err(|error| named(error, op))?;
                 limits::check(self, node, &lowered, device.0)?;
                 Ok(lowered)
             }
@@ -50,6 +51,14 @@ impl Plan {
             (Some(node), Some(op)) => Lower::is_volatile(&self.env(shapes, symints, &host, device), node, op),
             _ => false,
         }
+    }
+}
+
+/// A shape that does not exist knows no operator: this one asked for it.
+fn named(error: Error, op: &Op) -> Error {
+    match error {
+        Error::Shape { op: what, why } if what == Dims::NAME => Error::shape(op.name, why),
+        other => other,
     }
 }
 

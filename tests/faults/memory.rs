@@ -1,0 +1,91 @@
+//! Nothing grows. These tests count what the whole process holds, so each has a process of its own.
+
+use executorch_webgpu::gpu;
+
+use crate::child::alone;
+use crate::common::model::Running;
+use crate::seeds;
+
+/// Memory of this process that is in RAM, in KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn step(running: &mut Running, seq: u32, pos: i64) {
+    let inputs = seeds::decoder_inputs(seq, pos);
+    running.run(&inputs.iter().collect::<Vec<_>>()).unwrap();
+}
+
+#[test]
+fn a_hundred_programs_leave_nothing_behind() {
+    alone("memory::a_hundred_programs_leave_nothing_behind", &[], || {
+        let round = || {
+            let mut running = seeds::decoder().load().unwrap();
+            step(&mut running, 4, 0);
+            running.program.gpu().clone()
+        };
+        let device = round();
+        (0..20).for_each(|_| drop(round()));
+        let (held, pipelines, before) = (gpu::memory().total(), device.pipeline_count(), resident());
+        (0..80).for_each(|_| drop(round()));
+        assert_eq!(gpu::memory().total(), held);
+        assert_eq!(held, 0);
+        assert_eq!(device.pipeline_count(), pipelines);
+        let grown = resident().saturating_sub(before);
+        println!("{grown} KiB more after 80 programs");
+        assert!(grown < 8 << 10, "{grown} KiB more after 80 programs");
+    });
+}
+
+#[test]
+fn refused_programs_leave_nothing_behind() {
+    alone("memory::refused_programs_leave_nothing_behind", &[], || {
+        let mut broken = seeds::decoder();
+        let longest = broken.named.iter().max_by_key(|(_, bytes)| bytes.len()).map(|(key, _)| key.clone()).unwrap();
+        broken.named.insert(longest, vec![0; 4]);
+        let refused = || assert!(broken.load().is_err());
+        (0..20).for_each(|_| refused());
+        let before = resident();
+        (0..80).for_each(|_| refused());
+        assert_eq!(gpu::memory().total(), 0);
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 8 << 10, "{grown} KiB more after 80 refusals");
+    });
+}
+
+#[test]
+fn a_thousand_steps_make_no_device_objects() {
+    alone("memory::a_thousand_steps_make_no_device_objects", &[], || {
+        let mut running = seeds::decoder_of(2, 8, 1024, 12).load().unwrap();
+        let device = running.program.gpu().clone();
+        let (objects, held) = (device.objects_made(), gpu::memory());
+        step(&mut running, 4, 0);
+        (4..204).for_each(|pos| step(&mut running, 1, pos));
+        let before = resident();
+        (204..1004).for_each(|pos| step(&mut running, 1, pos));
+        let grown = resident().saturating_sub(before);
+        for (seq, pos) in [(3, 1004), (2, 1007), (4, 0), (1, 4), (2, 5), (3, 7)] {
+            step(&mut running, seq, pos);
+        }
+        assert_eq!(device.objects_made(), objects);
+        assert_eq!(gpu::memory(), held);
+        assert!(grown < 4 << 10, "{grown} KiB more after 800 steps");
+    });
+}
+
+#[test]
+fn lengths_that_no_probe_had_make_no_device_objects() {
+    alone("memory::lengths_that_no_probe_had_make_no_device_objects", &[], || {
+        let bound = 150;
+        let mut running = seeds::decoder_with_bound(bound, (2, 8), 1024, 12).load().unwrap();
+        let device = running.program.gpu().clone();
+        let (objects, held) = (device.objects_made(), gpu::memory());
+        for seq in (1..=bound).chain([bound, 1, 97, 6]) {
+            step(&mut running, seq, i64::from(seq));
+        }
+        assert_eq!(device.objects_made(), objects);
+        assert_eq!(gpu::memory(), held);
+    });
+}
