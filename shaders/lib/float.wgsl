@@ -9,6 +9,9 @@ fn hyperbolic(x: f32) -> f32 {
     return select(inner, x, is_nan(x));
 }
 
+fn positive(x: f32) -> f32 { return select(select(x, 0.0, x < 0.0), x, is_nan(x)); }
+fn bounded(x: f32, low: f32, high: f32) -> f32 { return select(select(select(x, low, x < low), high, x > high), x, is_nan(x)); }
+
 // Taylor series on [-pi/4, pi/4] after subtracting multiples of pi/2 in three exact parts; `turn` counts quarters.
 fn quarter(x: f32, turn: i32) -> f32 {
     let k = round(x * 0.63661977236758);

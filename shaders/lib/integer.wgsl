@@ -1,5 +1,7 @@
 // The functions of lib/float.wgsl that also exist for i32; results wrap.
 fn nearest(x: i32) -> i32 { return x; }
+fn positive(x: i32) -> i32 { return max(x, 0); }
+fn bounded(x: i32, low: i32, high: i32) -> i32 { return clamp(x, low, high); }
 
 fn lowest(a: i32, b: i32) -> i32 { return min(a, b); }
 

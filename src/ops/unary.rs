@@ -25,7 +25,7 @@ pub const OPS: &[Op] = &[
     Op::new("aten.abs.default", NUMBERS, plain).formula("abs(x)"),
     Op::new("aten.neg.default", NUMBERS, plain).formula("-x"),
     Op::new("aten.round.default", NUMBERS, plain).formula("nearest(x)"),
-    Op::new("aten.relu.default", NUMBERS, plain).formula("select(x, C(), x < C())"),
+    Op::new("aten.relu.default", NUMBERS, plain).formula("positive(x)"),
     Op::new("aten.clamp.default", NUMBERS, clamp).formula(CLAMP),
     Op::new("aten.hardtanh.default", NUMBERS, clamp).formula(CLAMP),
     Op::new("aten.pow.Tensor_Scalar", NUMBERS, power).formula("power(x, p.s)"),
@@ -37,7 +37,7 @@ pub const LOGICAL: &[Op] = &[
     Op::new("aten.bitwise_not.default", INTEGERS, complement).formula("x ^ p.s"),
 ];
 
-const CLAMP: &str = "select(select(x, p.s, x < p.s), p.t, x > p.t)";
+const CLAMP: &str = "bounded(x, p.s, p.t)";
 
 fn plain(lower: &mut Lower<'_>) -> Result<()> {
     apply(lower, [0.0; 2])
