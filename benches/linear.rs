@@ -1,7 +1,8 @@
 //! Speed of 4-bit linear layers: GPU time per dispatch, median, against ceilings measured in the same run.
 //!
 //! `cargo bench --bench linear [-- --adapter NAME] [--quick]`. Every shape runs as one program with so many layers of their
-//! own weights that each dispatch finds its weights outside the caches; a burst of work before each call raises the clocks.
+//! own weights that each dispatch finds its weights outside the caches; a burst of dense products before them raises the
+//! clocks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../tests/common/mod.rs"]
@@ -42,9 +43,24 @@ fn shapes(quick: bool) -> Vec<Shape> {
     shapes.filter(|s| !quick || u64::from(s.m) * u64::from(s.n) * u64::from(s.k) < 1 << 25).collect()
 }
 
-/// A program of `layers` independent layers that read one input.
-fn program(s: &Shape, layers: u32, rng: &mut Rng) -> (Model, Data) {
+/// A chain of `count` dense products that nothing reads.
+fn burst(model: &mut Model, count: usize) {
+    const SIZE: u32 = 2048;
+    let factor = model.constant(&Data::random(DType::F32, &[SIZE, SIZE], (-0.02, 0.02), 2));
+    let mut value = factor;
+    for _ in 0..count {
+        let next = model.tensor(DType::F32, &[SIZE, SIZE]);
+        model.op("aten.mm.default", &[value, factor, next]);
+        value = next;
+    }
+}
+
+/// A burst, then `layers` independent layers that read one input.
+fn program(s: &Shape, layers: u32, bursts: usize, rng: &mut Rng) -> (Model, Data) {
     let mut model = Model::new();
+    if bursts > 0 {
+        burst(&mut model, bursts);
+    }
     let x = Data::random(DType::F32, &[s.m, s.k], (-1.0, 1.0), 1);
     let input = model.input(DType::F32, &x.dims);
     for layer in 0..layers {
@@ -63,15 +79,16 @@ fn program(s: &Shape, layers: u32, rng: &mut Rng) -> (Model, Data) {
 }
 
 /// Median microseconds of the dispatches of one layer, and the kernel that ran.
-fn measure(s: &Shape, options: &Options, rng: &mut Rng) -> (f64, String) {
+fn measure(s: &Shape, options: &Options, bursts: usize, rng: &mut Rng) -> (f64, String) {
     let bytes = u64::from(s.n) * u64::from(s.k) / 2;
     let layers = ((256u64 << 20) / bytes).clamp(4, 24) as u32;
-    let (model, x) = program(s, layers, rng);
+    let (model, x) = program(s, layers, bursts, rng);
     let mut running = model.load_with(options.clone(), Default::default()).unwrap();
     let mut layer_times = Vec::new();
     let mut kernel = String::new();
     for round in 0..5 {
-        let steps: Vec<Timed> = running.profile(&[&x]).unwrap();
+        let mut steps: Vec<Timed> = running.profile(&[&x]).unwrap();
+        steps.drain(..bursts);
         let per_layer = steps.len() / layers as usize;
         if round > 1 {
             layer_times.extend(steps.chunks(per_layer).map(|steps| {
@@ -95,7 +112,7 @@ fn main() {
     println!("| M | N | K | us | TFLOP/s | GB/s of weights and scales | kernel |\n|---|---|---|---|---|---|---|");
     let mut rng = Rng::new(7);
     for s in shapes(quick) {
-        let (us, kernel) = measure(&s, &options, &mut rng);
+        let (us, kernel) = measure(&s, &options, if quick { 0 } else { 32 }, &mut rng);
         let (m, n, k) = (f64::from(s.m), f64::from(s.n), f64::from(s.k));
         let tera = 2.0 * m * n * k / us / 1e6;
         let bandwidth = n * k * (0.5 + 4.0 / f64::from(GROUP)) / us / 1e3;
