@@ -160,13 +160,6 @@ impl<'a> Lower<'a> {
         Err(self.unsupported(format!("its operand is {}, expected one of {}", tensor.dtype, expected.join(", "))))
     }
 
-    /// True when lowering a node asks for the number of a SymInt, whether or not it succeeds.
-    pub fn is_volatile(env: &'a Env<'a>, node: &'a Node, op: &'static Op) -> bool {
-        let mut lower = Lower { env, node, op, answer: Lowered::default() };
-        let _ = (op.lower)(&mut lower);
-        lower.answer.volatile
-    }
-
     /// The device.
     pub fn caps(&self) -> &'a Caps {
         self.env.caps

@@ -43,21 +43,6 @@ impl Plan {
             _ => Err(Error::Internal(format!("node {index} does not exist"))),
         }
     }
-
-    /// True when the lowering of a node asks for a number that only a call can tell, whether or not it succeeds.
-    pub(super) fn is_volatile(
-        &self,
-        index: usize,
-        shapes: &[Dims],
-        symints: &[i32],
-        device: (&Caps, &Options),
-    ) -> bool {
-        let host = |_: ValueId, _: usize| Ok(0);
-        match (self.graph.nodes.get(index), self.ops.get(index)) {
-            (Some(node), Some(op)) => Lower::is_volatile(&self.env(shapes, symints, &host, device), node, op),
-            _ => false,
-        }
-    }
 }
 
 /// A shape that does not exist knows no operator: this one asked for it.

@@ -86,22 +86,32 @@ fn lower_all(plan: &Plan, shapes: &[Dims], caps: &Caps, options: &Options) -> Re
     let mut unknown: HashSet<ValueId> = plan.graph.inputs.iter().copied().filter(is_symint).collect();
     for (index, node) in plan.graph.nodes.iter().enumerate() {
         let numbers: Vec<ValueId> = plan.graph.reads(node).into_iter().filter(is_symint).collect();
-        let told_late = numbers.iter().any(|id| unknown.contains(id));
+        let late: Vec<ValueId> = numbers.iter().copied().filter(|id| unknown.contains(id)).collect();
         let host = |_: ValueId, _: usize| Ok(0);
-        let lowered = match plan.lower_one(index, &probe.shapes, &probe.symints, &host, (caps, options)) {
-            Err(_) if told_late && plan.is_volatile(index, &probe.shapes, &probe.symints, (caps, options)) => {
+        let lower = |symints: &[i32]| plan.lower_one(index, &probe.shapes, symints, &host, (caps, options));
+        let lowered = match lower(&probe.symints) {
+            Err(error) if !late.is_empty() && !lower(&others(&probe.symints, &late)).is_err_and(|e| e == error) => {
                 probe.complete = false;
                 largest(plan, node)
             }
             other => other?,
         };
-        if told_late || (lowered.volatile && numbers.is_empty()) {
+        if !late.is_empty() || (lowered.volatile && numbers.is_empty()) {
             unknown.extend(lowered.symint.map(|(id, _)| id));
         }
         apply(&lowered, &mut probe.shapes, &mut probe.symints);
         probe.lowered.push(lowered);
     }
     Ok(probe)
+}
+
+/// Other numbers for `late`: a refusal that stays the same has nothing to do with them.
+fn others(symints: &[i32], late: &[ValueId]) -> Vec<i32> {
+    let mut symints = symints.to_vec();
+    for id in late {
+        symints.get_mut(id.index()).into_iter().for_each(|number| *number = number.wrapping_add(1));
+    }
+    symints
 }
 
 /// In place of a lowering: the results at their largest, and no steps.

@@ -1,6 +1,9 @@
 //! The C ABI called as C calls it: null pointers everywhere, truncated texts, options, callbacks, a whole program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code)]
+#[path = "../faults/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../payload/seeds.rs"]
@@ -10,6 +13,7 @@ mod host;
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 
 use common::{Data, Model};
 use executorch_webgpu::ffi::*;
@@ -133,9 +137,9 @@ fn options_are_set_and_read_back() {
         // SAFETY: the buffer holds 16 bytes.
         unsafe { etwgpu_get_option(key.as_ptr(), &mut found, buffer.as_mut_ptr(), capacity) }
     };
-    assert_eq!(set(ETWGPU_OPTION_STRING, 0, c"llvmpipe".as_ptr(), c"adapter"), ETWGPU_OK);
+    assert_eq!(set(ETWGPU_OPTION_STRING, 0, c"0".as_ptr(), c"adapter"), ETWGPU_OK);
     assert_eq!(get(c"adapter", 16), ETWGPU_OK);
-    assert_refused(get(c"adapter", 8), ETWGPU_OPTION, "9 bytes");
+    assert_refused(get(c"adapter", 1), ETWGPU_OPTION, "2 bytes");
     assert_refused(get(c"nothing", 16), ETWGPU_OPTION, "nothing");
     assert_eq!(set(ETWGPU_OPTION_STRING, 0, c"".as_ptr(), c"adapter"), ETWGPU_OK);
     assert_eq!(set(ETWGPU_OPTION_INT, 16, null(), c"sdpa_query_tile"), ETWGPU_OK);
@@ -266,4 +270,51 @@ fn data_that_the_host_does_not_give_is_named() {
         assert_refused(unsafe { etwgpu_init(&request(host.table(), &payload), &mut program) }, ETWGPU_DATA, &key);
         assert!(program.is_null() && host.lent == host.returned);
     }
+}
+
+#[test]
+fn a_result_may_replace_its_input() {
+    let mut host = Host::new(seeds::smallest(), &[0, 24]);
+    let program = load(&mut host);
+    let x = Data::f32(&[2, 3], vec![-1.0, 2.0, -3.0, 4.0, -5.0, 6.0]);
+    host.outputs[1] = x.bytes();
+    let (data, len) = (host.outputs[1].as_ptr(), 24);
+    let args = [EtwgpuArg { data, len, ..tensor(6, &[], &[2, 3]) }, tensor(6, &[], &[2, 3])];
+    assert_eq!(execute(program, &mut host, &args), ETWGPU_OK, "{}", last_error());
+    assert_eq!(Data::from_bytes(seeds::F32, &[2, 3], &host.outputs[1]).values, [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
+    // SAFETY: the program is not used afterwards.
+    unsafe { etwgpu_destroy(program) };
+}
+
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+extern "C" fn log_line(level: u32, text: *const c_char, len: usize) {
+    // SAFETY: the delegate passes `len` readable bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), len) };
+    *LOG.lock().unwrap() += &format!("{level} {}\n", std::str::from_utf8(bytes).unwrap());
+}
+
+#[test]
+fn the_log_names_the_adapter_once_with_what_it_can_do() {
+    child::alone("the_log_names_the_adapter_once_with_what_it_can_do", &[], || {
+        let mut host = Host::new(seeds::smallest(), &[]);
+        let payload = host.model.payload.write();
+        let table = EtwgpuHost { log: Some(log_line), ..host.table() };
+        let (key, kind) = (c"of_another_delegate".as_ptr(), ETWGPU_OPTION_INT);
+        let option = EtwgpuOption { key, kind, int_value: 1, string_value: null() };
+        for _ in 0..2 {
+            let init = EtwgpuInit { options: &option, options_len: 1, ..request(table, &payload) };
+            let mut program = null_mut();
+            // SAFETY: all pointers are valid for the call, and the program is not used afterwards.
+            unsafe {
+                assert_eq!(etwgpu_init(&init, &mut program), ETWGPU_OK, "{}", last_error());
+                etwgpu_destroy(program);
+            }
+        }
+        let log = LOG.lock().unwrap().clone();
+        let adapters: Vec<&str> = log.lines().filter(|line| line.starts_with("3 adapter ")).collect();
+        let words = ["f16 ", "subgroups ", "timestamps ", "shared "];
+        assert!(adapters.len() == 1 && words.iter().all(|word| adapters[0].contains(word)), "{log}");
+        assert!(log.contains("2 option of_another_delegate is unknown and ignored"), "{log}");
+    });
 }

@@ -12,6 +12,7 @@ mod arguments;
 mod constants;
 mod container;
 mod corpus;
+mod forms;
 mod heap;
 mod limits;
 mod loads;
