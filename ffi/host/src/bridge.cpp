@@ -1,14 +1,15 @@
 #include "etwgpu-host/src/bridge.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "convert.h"
 
 namespace etwgpu::host {
 namespace {
 
-using executorch::etdump::ETDumpGen;
 using executorch::extension::Module;
 using executorch::runtime::BackendOption;
 using executorch::runtime::Error;
@@ -25,9 +26,20 @@ std::string to_string(rust::Str text) {
 
 } // namespace
 
+void Tracer::log_profiling_delegate(
+    const char* name,
+    executorch::runtime::DelegateDebugIntId id,
+    et_timestamp_t start,
+    et_timestamp_t end,
+    const void* metadata,
+    size_t metadata_len) {
+  steps.push_back({rust::String::lossy(name == nullptr ? "" : name), start, end});
+  ETDumpGen::log_profiling_delegate(name, id, start, end, metadata, metadata_len);
+}
+
 Host::Host(const std::string& program, const std::vector<std::string>& data_files, bool traced)
-    : tracer_(traced ? new ETDumpGen() : nullptr),
-      module_(program, data_files, Module::LoadMode::Mmap, std::unique_ptr<ETDumpGen>(tracer_)) {}
+    : tracer_(traced ? new Tracer() : nullptr),
+      module_(program, data_files, Module::LoadMode::Mmap, std::unique_ptr<Tracer>(tracer_)) {}
 
 uint32_t Host::load(rust::Slice<const RawOption> options) {
   std::vector<BackendOption> converted;
@@ -86,9 +98,17 @@ uint32_t Host::outputs(rust::Str method, rust::Vec<RawInfo>& out) {
   return code(Error::Ok);
 }
 
-uint32_t Host::execute(rust::Str method, rust::Slice<const RawValue> inputs, rust::Vec<RawValue>& out) {
+uint32_t Host::execute(
+    rust::Str method,
+    rust::Slice<const RawValue> inputs,
+    rust::Vec<RawValue>& out,
+    uint64_t& nanoseconds) {
+  using Clock = std::chrono::steady_clock;
   const Arguments arguments(inputs);
-  const auto outputs = module_.execute(to_string(method), arguments.values);
+  const std::string name = to_string(method);
+  const Clock::time_point start = Clock::now();
+  const auto outputs = module_.execute(name, arguments.values);
+  nanoseconds = std::chrono::nanoseconds(Clock::now() - start).count();
   if (!outputs.ok()) {
     return code(outputs.error());
   }
@@ -105,9 +125,14 @@ rust::Vec<uint8_t> Host::take_trace() {
   }
   const auto dump = tracer_->get_etdump_data();
   const std::unique_ptr<void, decltype(&std::free)> owner(dump.buf, std::free);
-  const auto* start = static_cast<const uint8_t*>(dump.buf);
-  std::copy(start, start + dump.size, std::back_inserter(bytes));
+  append(bytes, {static_cast<const uint8_t*>(dump.buf), dump.size});
   return bytes;
+}
+
+void Host::take_steps(rust::Vec<RawStep>& out) {
+  if (tracer_ != nullptr) {
+    out = std::exchange(tracer_->steps, {});
+  }
 }
 
 std::unique_ptr<Host> open(rust::Str program, rust::Slice<const rust::String> data_files, bool traced) {

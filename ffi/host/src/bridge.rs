@@ -33,6 +33,13 @@ pub(crate) mod ffi {
         sizes: Vec<i32>,
     }
 
+    /// A step that a delegate recorded; times are nanoseconds on one clock.
+    struct RawStep {
+        name: String,
+        start: u64,
+        end: u64,
+    }
+
     enum ValueTag {
         None,
         Tensor,
@@ -40,6 +47,10 @@ pub(crate) mod ffi {
         Double,
         Bool,
         Other,
+    }
+
+    extern "Rust" {
+        fn append(out: &mut Vec<u8>, bytes: &[u8]);
     }
 
     unsafe extern "C++" {
@@ -58,8 +69,14 @@ pub(crate) mod ffi {
             method: &str,
             inputs: &[RawValue],
             out: &mut Vec<RawValue>,
+            nanoseconds: &mut u64,
         ) -> Result<u32>;
+        fn take_steps(self: Pin<&mut Host>, out: &mut Vec<RawStep>) -> Result<()>;
         fn take_trace(self: Pin<&mut Host>) -> Result<Vec<u8>>;
         fn error_name(code: u32) -> String;
     }
+}
+
+fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(bytes);
 }

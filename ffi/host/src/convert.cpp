@@ -97,8 +97,7 @@ RawValue to_raw(const EValue& value) {
     raw.scalar_type = static_cast<int32_t>(tensor.scalar_type());
     raw.sizes = to_sizes(tensor.sizes());
     if (const auto* bytes = static_cast<const uint8_t*>(tensor.const_data_ptr())) {
-      raw.bytes.reserve(tensor.nbytes());
-      std::copy(bytes, bytes + tensor.nbytes(), std::back_inserter(raw.bytes));
+      append(raw.bytes, {bytes, tensor.nbytes()});
     }
   } else if (value.isInt()) {
     raw.integer = value.toInt();

@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cxx::UniquePtr;
 
@@ -35,9 +36,19 @@ pub struct ProgramFiles {
     pub traced: bool,
 }
 
+/// A step of a call that a delegate timed on its device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The delegate's name for it.
+    pub name: String,
+    /// How long it took.
+    pub time: Duration,
+}
+
 /// A loaded ExecuTorch program.
 pub struct Program {
     host: UniquePtr<ffi::Host>,
+    last_call: Duration,
 }
 
 impl Program {
@@ -48,7 +59,7 @@ impl Program {
         let data = files.data.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
         let host = ffi::open(&text(&files.program)?, &data, files.traced)
             .map_err(|exception| exception_error(&exception, &doing))?;
-        let mut program = Self { host };
+        let mut program = Self { host, last_call: Duration::ZERO };
         let options: Vec<_> = options.iter().map(RuntimeOption::to_raw).collect();
         check(program.host.pin_mut().load(&options), &doing)?;
         Ok(program)
@@ -84,7 +95,9 @@ impl Program {
     pub fn execute(&mut self, method: &str, inputs: Vec<Value>) -> Result<Vec<Value>> {
         let inputs: Vec<_> = inputs.into_iter().map(Value::into_raw).collect();
         let mut outputs = Vec::new();
-        let status = self.host.pin_mut().execute(method, &inputs, &mut outputs);
+        let mut nanoseconds = 0;
+        let status = self.host.pin_mut().execute(method, &inputs, &mut outputs, &mut nanoseconds);
+        self.last_call = Duration::from_nanos(nanoseconds);
         check(status, &format!("execute method {method}"))?;
         outputs.into_iter().map(Value::from_raw).collect()
     }
@@ -92,6 +105,20 @@ impl Program {
     /// Executes `forward`.
     pub fn forward(&mut self, inputs: Vec<Value>) -> Result<Vec<Value>> {
         self.execute("forward", inputs)
+    }
+
+    /// How long ExecuTorch's `Module` took for the last call, without the copies into and out of this crate.
+    pub fn last_call(&self) -> Duration {
+        self.last_call
+    }
+
+    /// The steps that delegates timed since they were last taken; none unless the program was loaded with `traced`.
+    pub fn take_steps(&mut self) -> Result<Vec<Step>> {
+        let mut raw = Vec::new();
+        self.host.pin_mut().take_steps(&mut raw).map_err(|exception| exception_error(&exception, "read the steps"))?;
+        let step =
+            |raw: ffi::RawStep| Step { name: raw.name, time: Duration::from_nanos(raw.end.saturating_sub(raw.start)) };
+        Ok(raw.into_iter().map(step).collect())
     }
 
     /// The ETDump so far; empty unless the program was loaded with `traced`.
@@ -106,9 +133,7 @@ impl ValueInfo {
             ffi::ValueTag::Tensor => {
                 ValueInfo::Tensor { scalar_type: ScalarType::from_number(raw.scalar_type)?, sizes: raw.sizes }
             }
-            ffi::ValueTag::None | ffi::ValueTag::Int | ffi::ValueTag::Double | ffi::ValueTag::Bool => {
-                ValueInfo::Scalar
-            }
+            ffi::ValueTag::None | ffi::ValueTag::Int | ffi::ValueTag::Double | ffi::ValueTag::Bool => ValueInfo::Scalar,
             _ => ValueInfo::Other,
         })
     }

@@ -1,4 +1,5 @@
-//! Shared by the tests that run real programs.
+//! Shared by the tests that run real programs; each uses a part of it.
+#![allow(dead_code)]
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -11,9 +12,12 @@ pub fn plugin() -> Result<&'static Plugin> {
     LOADED.get_or_init(|| Plugin::load(&Plugin::find()?)).as_ref().map_err(Error::clone)
 }
 
-/// The model in `tests/fixtures`: tokens int64 [1, up to 127] and position int64 [1] to logits float [1, 512].
+/// The model in `tests/fixtures`, or in the folder that `ETWGPU_FIXTURES` names: tokens int64 [1, up to 127] and position
+/// int64 [1] to logits float [1, 512].
 pub fn tiny_llama() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/tiny_llama.pte")
+    let folder = std::env::var_os("ETWGPU_FIXTURES").map(PathBuf::from);
+    let folder = folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures"));
+    folder.join("tiny_llama.pte")
 }
 
 pub fn load(options: &[RuntimeOption], traced: bool) -> Result<Program> {

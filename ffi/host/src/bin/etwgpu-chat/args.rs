@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use etwgpu_host::{Error, Result, RuntimeOption};
+use etwgpu_host::{Error, Result, RuntimeOption, split_flags};
 
 pub const USAGE: &str = "\
 etwgpu-chat: generates text with a Llama-like ExecuTorch program, greedily
@@ -41,24 +41,14 @@ struct Partial {
 }
 
 impl Args {
-    /// Reads `--flag value` and `--flag=value`; `None` for `--help`.
+    /// Reads the flags that [`USAGE`] lists; `None` for `--help`.
     pub fn parse(words: impl Iterator<Item = String>) -> Result<Option<Self>> {
-        let mut words = words;
         let mut partial = Partial::default();
-        while let Some(word) = words.next() {
-            let (flag, value) = match word.split_once('=') {
-                Some((flag, value)) => (flag, Some(value.to_owned())),
-                None => (word.as_str(), None),
-            };
-            match (flag, value) {
-                ("--help" | "-h", None) => return Ok(None),
-                ("--raw", None) => partial.raw = true,
-                (flag, Some(value)) => partial.set(flag, value)?,
-                (flag, None) if Partial::takes_value(flag) => {
-                    let value = words.next().ok_or_else(|| failure(format!("{flag}: expected a value")))?;
-                    partial.set(flag, value)?;
-                }
-                (flag, None) => return Err(unknown(flag)),
+        for (flag, value) in split_flags(words, &["--help", "-h", "--raw"])? {
+            match flag.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--raw" => partial.raw = true,
+                _ => partial.set(&flag, value)?,
             }
         }
         partial.finish().map(Some)
@@ -66,11 +56,6 @@ impl Args {
 }
 
 impl Partial {
-    fn takes_value(flag: &str) -> bool {
-        ["--model", "--tokenizer", "--prompt", "--data", "--max-new-tokens", "--spec", "--backend"]
-            .contains(&flag)
-    }
-
     fn set(&mut self, flag: &str, value: String) -> Result<()> {
         match flag {
             "--model" => self.model = Some(value.into()),
@@ -81,9 +66,9 @@ impl Partial {
             "--spec" => self.options.push(value.parse()?),
             "--max-new-tokens" => {
                 let number = value.parse().ok().filter(|&number| number > 0);
-                self.max_new_tokens = Some(number.ok_or_else(|| {
-                    failure(format!("{flag}: found {value:?}, expected an integer above 0"))
-                })?);
+                self.max_new_tokens = Some(
+                    number.ok_or_else(|| failure(format!("{flag}: found {value:?}, expected an integer above 0")))?,
+                );
             }
             _ => return Err(unknown(flag)),
         }
@@ -126,8 +111,7 @@ mod tests {
 
     #[test]
     fn both_spellings_are_read() -> Result<()> {
-        let words =
-            ["--model", "a.pte", "--tokenizer=t.json", "--prompt=1=2", "--raw", "--spec", "adapter=0"];
+        let words = ["--model", "a.pte", "--tokenizer=t.json", "--prompt=1=2", "--raw", "--spec", "adapter=0"];
         let args = parse(&words)?.ok_or_else(|| missing("--model"))?;
         assert_eq!(args.model, PathBuf::from("a.pte"));
         assert_eq!(args.prompt, "1=2");

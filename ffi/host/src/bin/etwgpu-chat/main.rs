@@ -1,7 +1,6 @@
 //! Streams the greedy continuation of a prompt and says how fast it was.
 
 mod args;
-mod llama;
 mod report;
 mod text;
 
@@ -9,19 +8,14 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use etwgpu_host::{Error, Plugin, Program, ProgramFiles, Result};
+use etwgpu_host::{Error, Llama, Plugin, Program, ProgramFiles, Result, argmax};
 
 use args::{Args, USAGE};
-use llama::{Llama, argmax};
 use report::{Report, Speed};
 use text::Text;
 
 fn load(args: &Args) -> Result<Llama> {
-    let files = ProgramFiles {
-        program: args.model.clone(),
-        data: args.data.iter().cloned().collect(),
-        traced: false,
-    };
+    let files = ProgramFiles { program: args.model.clone(), data: args.data.iter().cloned().collect(), traced: false };
     let mut program = Program::load(&files, &args.options)?;
     program.load_method("forward")?;
     Llama::new(program)

@@ -1,6 +1,7 @@
 use std::fmt;
-use std::fs;
 use std::time::Duration;
+
+use etwgpu_host::{host_peak_bytes, mebibytes};
 
 /// What a conversation took.
 pub struct Report {
@@ -38,16 +39,4 @@ impl fmt::Display for Report {
             None => write!(f, "host memory, peak: not known on this system"),
         }
     }
-}
-
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / (1024.0 * 1024.0)
-}
-
-/// Highest resident set of this process, from Linux.
-fn host_peak_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }

@@ -1,4 +1,9 @@
-use etwgpu_host::{Error, Program, Result, ScalarType, Tensor, Value, ValueInfo};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::program::{Program, Step, ValueInfo};
+use crate::scalar::ScalarType;
+use crate::value::{Tensor, Value};
 
 const METHOD: &str = "forward";
 
@@ -7,31 +12,47 @@ pub struct Llama {
     program: Program,
     longest_call: usize,
     context: usize,
+    vocabulary: usize,
 }
 
 impl Llama {
-    /// Fails when the program has other inputs.
+    /// Fails when the program has other inputs or outputs.
     pub fn new(mut program: Program) -> Result<Self> {
         let longest_call = match program.inputs(METHOD)?.as_slice() {
             [
                 ValueInfo::Tensor { scalar_type: ScalarType::Long, sizes: tokens },
                 ValueInfo::Tensor { scalar_type: ScalarType::Long, sizes: position },
-            ] if tokens.len() == 2 && tokens[0] == 1 && position == &[1] => {
-                usize::try_from(tokens[1]).unwrap_or(0)
-            }
+            ] if tokens.len() == 2 && tokens[0] == 1 && position == &[1] => usize::try_from(tokens[1]).unwrap_or(0),
             other => {
-                return Err(Error::Host(format!(
+                return Err(Error::host(format!(
                     "the program's inputs are {other:?}, expected tokens int64 [1, S] and a position int64 [1]"
                 )));
             }
         };
+        let vocabulary = match program.outputs(METHOD)?.first() {
+            Some(ValueInfo::Tensor { sizes, .. }) => last_size(sizes),
+            _ => 0,
+        };
+        if vocabulary == 0 {
+            return Err(Error::host("the program's first output is no tensor of logits"));
+        }
         let context = context_length(&mut program)?;
-        Ok(Self { program, longest_call: longest_call.max(1), context })
+        Ok(Self { program, longest_call: longest_call.max(1), context, vocabulary })
     }
 
     /// How many positions the KV cache holds.
     pub fn context(&self) -> usize {
         self.context
+    }
+
+    /// How many tokens one call takes at most.
+    pub fn longest_call(&self) -> usize {
+        self.longest_call
+    }
+
+    /// How many tokens there are to choose from.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
     }
 
     /// Feeds `tokens` from `position` on, in as many calls as their number needs, and gives the logits after the last.
@@ -45,15 +66,23 @@ impl Llama {
         Ok(logits)
     }
 
+    /// How long ExecuTorch's `Module` took for the last call that [`Llama::feed`] made.
+    pub fn last_call(&self) -> Duration {
+        self.program.last_call()
+    }
+
+    /// The steps that the delegate timed since they were last taken; see [`Program::take_steps`].
+    pub fn take_steps(&mut self) -> Result<Vec<Step>> {
+        self.program.take_steps()
+    }
+
     fn call(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
         let ids: Vec<i64> = tokens.iter().map(|&token| i64::from(token)).collect();
-        let len =
-            i32::try_from(ids.len()).map_err(|_| Error::Host(format!("{} tokens in one call", ids.len())))?;
-        let at =
-            i64::try_from(position).map_err(|_| Error::Host(format!("position {position} is too large")))?;
+        let len = i32::try_from(ids.len()).map_err(|_| Error::host(format!("{} tokens in one call", ids.len())))?;
+        let at = i64::try_from(position).map_err(|_| Error::host(format!("position {position} is too large")))?;
         let inputs = vec![Tensor::new(&[1, len], &ids)?.into(), Tensor::new(&[1], &[at])?.into()];
         let outputs = self.program.forward(inputs)?;
-        let logits = outputs.first().ok_or_else(|| Error::Host("the program has no output".to_owned()))?;
+        let logits = outputs.first().ok_or_else(|| Error::host("the program has no output"))?;
         last_row(logits.tensor()?)
     }
 }
@@ -66,10 +95,14 @@ fn context_length(program: &mut Program) -> Result<usize> {
             && let Some(Value::Int(length)) = program.execute(method, Vec::new())?.first()
         {
             return usize::try_from(*length)
-                .map_err(|_| Error::Host(format!("{method}: found {length}, expected a length")));
+                .map_err(|_| Error::host(format!("{method}: found {length}, expected a length")));
         }
     }
     Ok(usize::MAX)
+}
+
+fn last_size(sizes: &[i32]) -> usize {
+    sizes.last().and_then(|&size| usize::try_from(size).ok()).unwrap_or(0)
 }
 
 fn last_row(logits: &Tensor) -> Result<Vec<f32>> {
@@ -77,27 +110,25 @@ fn last_row(logits: &Tensor) -> Result<Vec<f32>> {
         ScalarType::Half => logits.elements::<half::f16>()?.into_iter().map(f32::from).collect(),
         _ => logits.elements::<f32>()?,
     };
-    let vocabulary = logits.sizes().last().and_then(|&size| usize::try_from(size).ok()).unwrap_or(0);
+    let vocabulary = last_size(logits.sizes());
     match elements.len().checked_sub(vocabulary) {
         Some(start) if vocabulary > 0 => Ok(elements[start..].to_vec()),
-        _ => {
-            Err(Error::Host(format!("the logits have sizes {:?}, expected at least one row", logits.sizes())))
-        }
+        _ => Err(Error::host(format!("the logits have sizes {:?}, expected at least one row", logits.sizes()))),
     }
 }
 
-/// The most likely token; the lowest of several.
+/// The most likely token, the lowest of several; fails when a logit is not a number.
 pub fn argmax(logits: &[f32]) -> Result<u32> {
     let mut best = 0;
     for (token, &logit) in logits.iter().enumerate() {
         if logit.is_nan() {
-            return Err(Error::Host(format!("the logit of token {token} is not a number")));
+            return Err(Error::host(format!("the logit of token {token} is not a number")));
         }
         if logit > logits[best] {
             best = token;
         }
     }
-    u32::try_from(best).map_err(|_| Error::Host(format!("token {best} is too large")))
+    u32::try_from(best).map_err(|_| Error::host(format!("token {best} is too large")))
 }
 
 #[cfg(test)]
