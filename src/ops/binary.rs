@@ -4,6 +4,7 @@ use super::elementwise::{Input, Map, compute_type, map};
 use super::{ALL, INTEGERS, Lower, NUMBERS, Op, Operand};
 use crate::error::Result;
 use crate::graph::DType;
+use crate::shader::Elem;
 
 /// Arithmetic: the result has the type that the operands promote to.
 pub const OPS: &[Op] = &[
@@ -91,6 +92,10 @@ fn bits(lower: &mut Lower<'_>) -> Result<()> {
     if let Some(x) = inputs.iter().filter_map(|(_, input)| input.tensor()).find(|x| x.elem.is_float()) {
         return Err(lower.unsupported(format!("an operand is {}, expected an integer type", x.dtype)));
     }
+    let inexact = |input: &Input| compute_type(std::slice::from_ref(input), Elem::Bool) == "f32";
+    if let Some((_, Input::Number(number))) = inputs.iter().find(|(_, input)| inexact(input)) {
+        return Err(lower.refuse(format!("an operand is {number}, expected an integer of 32 bits")));
+    }
     apply(lower, &inputs, 0.0)?;
     lower.expect_integer_output()
 }
@@ -117,7 +122,6 @@ fn apply(lower: &mut Lower<'_>, inputs: &[(&'static str, Input)], scalar: f64) -
 mod tests {
     use super::super::elementwise::testing::assert_sound;
     use super::*;
-    use crate::shader::Elem;
 
     #[test]
     fn formulas_are_sound_for_every_type_of_their_row() {
