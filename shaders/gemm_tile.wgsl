@@ -24,7 +24,7 @@ fn load_w_tile(lane: u32, b: u32, col0: u32, k0: u32) {
         let col = weight_column(i, BK / 8u);
         let o = weight_octet(i, BK / 8u);
         var w = Octet(vec4<f32>(0.0), vec4<f32>(0.0));
-        if (col0 + col < p.n) { w = weight8(b, col0 + col, k0 / 8u + o); }
+        if (col0 + col < p.n && k0 / 8u + o < p.k8) { w = weight8(b, col0 + col, k0 / 8u + o); }
         for (var j = 0u; j < 4u; j++) {
             ws[o * 8u + j][col / 4u][col % 4u] = Mul(w.low[j]);
             ws[o * 8u + 4u + j][col / 4u][col % 4u] = Mul(w.high[j]);

@@ -19,6 +19,8 @@ pub enum OptionValue {
 pub struct Options {
     /// GEMMs of quantised layers accumulate in f16: faster, less exact. Off by default.
     pub enable_f16_accumulate_gemm: bool,
+    /// Quantised layers multiply in f32 even where cooperative matrices would be faster in f16. Off by default.
+    pub force_f32_gemm: bool,
     /// KV caches of `sdpa_with_kv_cache` are kept in f16: half the memory. Off by default.
     pub enable_f16_kv_cache: bool,
     /// Query rows that one attention workgroup handles; 0 lets the delegate choose.
@@ -39,6 +41,7 @@ const MOST_ROWS: u32 = 1 << 16;
 /// Name, type and meaning of each runtime option, for documentation.
 pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
     ("enable_f16_accumulate_gemm", "bool", "accumulate quantised GEMMs in f16: faster, less exact; default false"),
+    ("force_f32_gemm", "bool", "multiply quantised layers in f32 even where f16 is faster; default false"),
     ("enable_f16_kv_cache", "bool", "keep the KV caches of sdpa_with_kv_cache in f16; default false"),
     ("sdpa_query_tile", "int", "query rows per attention workgroup; default 0, the delegate chooses"),
     ("adapter", "string", "GPU to use: part of its name, or its index; default: the most capable one"),
@@ -49,6 +52,7 @@ impl Options {
     pub fn set(&mut self, key: &str, value: &OptionValue) -> Result<()> {
         match key {
             "enable_f16_accumulate_gemm" => self.enable_f16_accumulate_gemm = boolean(key, value)?,
+            "force_f32_gemm" => self.force_f32_gemm = boolean(key, value)?,
             "enable_f16_kv_cache" => self.enable_f16_kv_cache = boolean(key, value)?,
             "sdpa_query_tile" => {
                 let OptionValue::Int(n) = value else { return Err(wrong(key, "an int", value)) };
@@ -69,6 +73,7 @@ impl Options {
     pub fn get(&self, key: &str) -> Option<OptionValue> {
         Some(match key {
             "enable_f16_accumulate_gemm" => OptionValue::Bool(self.enable_f16_accumulate_gemm),
+            "force_f32_gemm" => OptionValue::Bool(self.force_f32_gemm),
             "enable_f16_kv_cache" => OptionValue::Bool(self.enable_f16_kv_cache),
             "sdpa_query_tile" => OptionValue::Int(i64::from(self.sdpa_query_tile)),
             "adapter" => OptionValue::Str(self.adapter.clone().unwrap_or_default()),

@@ -116,6 +116,12 @@ pub fn tolerance(dtype: DType, terms: usize) -> (f64, f64) {
     }
 }
 
+/// Tolerance of a sum of `terms` products whose factors, 4-bit weights below 0.2 and activations below `range`, are rounded
+/// to halves.
+pub fn tolerance_of_halves(terms: usize, range: f64) -> (f64, f64) {
+    (1e-4 * (terms as f64).sqrt() * range, 1e-3)
+}
+
 /// Fails when an element is further from `want` than the tolerance, absolutely and relatively; NaN only equals NaN.
 #[track_caller]
 pub fn assert_close(got: &Data, dims: &[u32], want: &[f64], (abs, rel): (f64, f64)) {

@@ -6,6 +6,6 @@ pub mod model;
 pub mod q4;
 pub mod writer;
 
-pub use data::{Data, assert_close, tolerance};
+pub use data::{Data, assert_close, tolerance, tolerance_of_halves};
 pub use model::Model;
 

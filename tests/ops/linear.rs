@@ -5,7 +5,7 @@ use executorch_webgpu::options::Options;
 
 use crate::common::q4::{self, Q4};
 use crate::common::writer::Entry;
-use crate::common::{Data, Model, assert_close, tolerance};
+use crate::common::{Data, Model, assert_close, tolerance, tolerance_of_halves};
 
 /// `out[m, n] = sum_k x[m, k] w[n, k]`
 fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
@@ -33,6 +33,10 @@ fn algorithms() -> Vec<Option<Algorithm>> {
         Some(Algorithm::Gemv { rows: 1, columns: 4, team: Team::Subgroups { lanes: 8, split: 1 } }),
         Some(Algorithm::Gemv { rows: 4, columns: 8, team: Team::Subgroups { lanes: 8, split: 2 } }),
         Some(Algorithm::Gemv { rows: 4, columns: 1, team: Team::Subgroups { lanes: 8, split: 4 } }),
+        Some(Algorithm::Coop { rows: 32, columns: 64 }),
+        Some(Algorithm::Coop { rows: 64, columns: 64 }),
+        Some(Algorithm::Coop { rows: 128, columns: 64 }),
+        Some(Algorithm::Coop { rows: 128, columns: 128 }),
         Some(Algorithm::Tile { rows: 16, columns: 64 }),
         Some(Algorithm::Tile { rows: 64, columns: 16 }),
         Some(Algorithm::Tile { rows: 64, columns: 64 }),
@@ -50,16 +54,28 @@ fn check_q4(m: u32, k: u32, n: u32, group: u32, with_bias: bool) {
     }
     let model = q4_model(&x, &w, with_bias.then_some(&bias), &[m, n]);
     for force_gemm in algorithms() {
-        let options = Options { force_gemm, ..Options::default() };
-        model.check_with(&options, &[&x], |out| {
-            assert_close(&out[0], &[m, n], &want, tolerance(DType::F32, k as usize));
-        });
+        check(&model, &x, n, &want, 1.0, Options { force_gemm, ..Options::default() });
+    }
+}
+
+/// Runs a 4-bit layer on a full and on a minimal device; where cooperative matrices multiply, factors are halves.
+fn check(model: &Model, x: &Data, n: u32, want: &[f64], range: f64, options: Options) {
+    for profile in [Profile::Full, Profile::Minimal] {
+        let mut running = model.load_with(options.clone(), profile).unwrap();
+        running.program.fill_activations(0xFF).unwrap();
+        let k = *x.dims.last().unwrap() as usize;
+        let halves = !running.program.gpu().caps().coop.is_empty() && !options.force_f32_gemm;
+        let (abs, rel) = if halves { tolerance_of_halves(k, range) } else { tolerance(DType::F32, k) };
+        let mut dims = x.dims.clone();
+        *dims.last_mut().unwrap() = n;
+        assert_close(&running.run(&[x]).unwrap()[0], &dims, want, (if halves { abs } else { abs * range }, rel));
     }
 }
 
 #[test]
 fn q4_at_the_edges_of_every_tile() {
-    for (m, k, n) in [(1, 64, 63), (2, 32, 64), (15, 96, 65), (16, 64, 17), (17, 40, 16), (63, 32, 15), (65, 64, 66)] {
+    let shapes = [(1, 64, 63), (2, 32, 64), (15, 96, 65), (16, 64, 17), (17, 40, 16), (63, 32, 15), (65, 64, 66), (129, 72, 131)];
+    for (m, k, n) in shapes {
         check_q4(m, k, n, 8, m % 2 == 0);
     }
 }
@@ -82,9 +98,7 @@ fn q4_rows_do_not_depend_on_their_neighbours() {
     for m in 1..=17u32 {
         let x = Data::f32(&[m, k], all.values[..(m * k) as usize].to_vec());
         let want = single[..m as usize].concat();
-        let mut running = q4_model(&x, &w, None, &[m, n]).load().unwrap();
-        let out = running.run(&[&x]).unwrap();
-        assert_close(&out[0], &[m, n], &want, tolerance(DType::F32, k as usize));
+        check(&q4_model(&x, &w, None, &[m, n]), &x, n, &want, 1.0, Options::default());
     }
 }
 
@@ -97,7 +111,7 @@ fn q4_shrinks_and_grows_with_its_input() {
     for m in [70u32, 69, 17, 16, 8, 2, 1, 70] {
         let x = Data::f32(&[1, m, k], full.values[..(m * k) as usize].to_vec());
         let want = product(&x.values, &w.dense, (m, n, k));
-        assert_close(&running.run(&[&x]).unwrap()[0], &[1, m, n], &want, tolerance(DType::F32, 64));
+        assert_close(&running.run(&[&x]).unwrap()[0], &[1, m, n], &want, tolerance_of_halves(64, 1.0));
     }
 }
 
@@ -107,8 +121,36 @@ fn q4_activations_beyond_half_range_stay_finite() {
     let w = q4::random(n, k, 32, 10);
     let x = Data::random(DType::F32, &[m, k], (-2e5, 2e5), 11);
     let want = product(&x.values, &w.dense, (m, n, k));
-    let model = q4_model(&x, &w, None, &[m, n]);
-    model.check(&[&x], |out| assert_close(&out[0], &[m, n], &want, (0.05, 1e-4)));
+    check(&q4_model(&x, &w, None, &[m, n]), &x, n, &want, 2e5, Options::default());
+}
+
+#[test]
+fn q4_rows_of_any_magnitude_keep_their_accuracy() {
+    let (m, k, n) = (20, 64, 16);
+    let w = q4::random(n, k, 32, 18);
+    let mut x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 19);
+    for (row, scale) in [(0, 1e30), (3, 1e-30), (7, 0.0), (11, 7e4)] {
+        x.values[row * k as usize..][..k as usize].iter_mut().for_each(|v| *v *= scale);
+    }
+    let x = Data::f32(&[m, k], x.values);
+    let want = product(&x.values, &w.dense, (m, n, k));
+    let mut running = q4_model(&x, &w, None, &[m, n]).load().unwrap();
+    let out = running.run(&[&x]).unwrap();
+    for (row, (got, want)) in out[0].values.chunks(n as usize).zip(want.chunks(n as usize)).enumerate() {
+        let most = want.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        for (a, b) in got.iter().zip(want) {
+            assert!((a - b).abs() <= 2e-3 * most, "row {row}: {a} instead of {b}");
+        }
+    }
+}
+
+#[test]
+fn q4_multiplies_in_f32_when_told() {
+    let (m, k, n) = (40, 256, 72);
+    let w = q4::random(n, k, 32, 20);
+    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 21);
+    let want = product(&x.values, &w.dense, (m, n, k));
+    check(&q4_model(&x, &w, None, &[m, n]), &x, n, &want, 1.0, Options { force_f32_gemm: true, ..Options::default() });
 }
 
 #[test]
@@ -122,7 +164,7 @@ fn q4_accumulates_in_half_when_asked() {
     let mut running = model.load_with(options.clone(), Profile::Full).unwrap();
     let half = running.run(&[&x]).unwrap();
     assert_close(&half[0], &[m, n], &want, (2e-2, 3e-2));
-    let exact = model.load().unwrap().run(&[&x]).unwrap();
+    let exact = model.load_with(Options { force_f32_gemm: true, ..Options::default() }, Profile::Full).unwrap().run(&[&x]).unwrap();
     assert_ne!(half[0].values, exact[0].values, "the option changes the arithmetic");
     let minimal = model.load_with(options, Profile::Minimal).unwrap().run(&[&x]).unwrap();
     assert_close(&minimal[0], &[m, n], &want, tolerance(DType::F32, k as usize));

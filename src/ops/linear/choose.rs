@@ -1,4 +1,4 @@
-use crate::gpu::Caps;
+use crate::gpu::{Caps, CoopShape};
 
 /// How one matrix product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +11,13 @@ pub enum Algorithm {
         columns: u32,
         /// Who shares one sum.
         team: Team,
+    },
+    /// A tile of rows and columns per workgroup, multiplied in halves by cooperative matrices and summed in f32.
+    Coop {
+        /// Rows of a tile.
+        rows: u32,
+        /// Columns of a tile.
+        columns: u32,
     },
     /// A tile of rows and columns per workgroup, staged in shared memory.
     Tile {
@@ -63,10 +70,33 @@ pub enum WeightLayout {
     ByTerm,
 }
 
-/// The algorithm for an `m` x `n` product with sums of `k` terms.
-pub fn choose(m: u32, n: u32, k: u32, layout: WeightLayout, caps: &Caps) -> Algorithm {
+/// Tiles that occupy a large device.
+const ENOUGH_TILES: u32 = 120;
+
+/// Tiles of cooperative matrices, rows and columns, with the part of one subgroup.
+pub(super) const COOP_TILES: [(u32, u32, u32, u32); 4] = [(128, 128, 32, 64), (128, 64, 32, 32), (64, 64, 32, 32), (32, 64, 32, 16)];
+
+/// Subgroup size of the device if it multiplies 16 x 16 x 16 halves into f32 and has room for the tiles.
+pub(super) fn coop_lanes(caps: &Caps) -> Option<u32> {
+    let shape = |s: &CoopShape| (s.m, s.n, s.k, s.f16_accumulate) == (16, 16, 16, false);
+    match caps.subgroup {
+        Some((low, high)) if low == high && low * 8 <= caps.max_invocations && caps.shared_bytes >= 45056 => {
+            caps.coop.iter().any(shape).then_some(low)
+        }
+        _ => None,
+    }
+}
+
+/// The algorithm for an `m` x `n` product with sums of `k` terms; `halves` allows factors in f16.
+pub fn choose((m, n, k): (u32, u32, u32), layout: WeightLayout, halves: bool, caps: &Caps) -> Algorithm {
     if m <= GEMV_ROWS && layout == WeightLayout::ByColumn {
         return gemv(if m <= 1 { 1 } else { 4 }, n, k, caps);
+    }
+    if halves && coop_lanes(caps).is_some() {
+        let tiles = |&(rows, columns, ..): &(u32, u32, u32, u32)| m.div_ceil(rows) * n.div_ceil(columns);
+        let fitting = COOP_TILES.iter().find(|tile| tiles(tile) >= ENOUGH_TILES);
+        let (rows, columns, ..) = *fitting.unwrap_or(&COOP_TILES[3]);
+        return Algorithm::Coop { rows, columns };
     }
     match (m, n) {
         (0..=16, _) => Algorithm::Tile { rows: 16, columns: 64 },
@@ -98,6 +128,11 @@ mod tests {
     fn the_choice_follows_shape_and_device() {
         let minimal = Caps::minimal();
         let subgroups = Caps { subgroup: Some((32, 32)), ..Caps::minimal() };
+        let coop = Caps {
+            coop: vec![CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false }],
+            shared_bytes: 48 << 10,
+            ..subgroups.clone()
+        };
         let varying = Caps { subgroup: Some((8, 32)), ..Caps::minimal() };
         let column = WeightLayout::ByColumn;
         let gemv = |rows, columns, lanes, split| Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } };
@@ -115,10 +150,13 @@ mod tests {
             (9, 2048, 2048, column, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
             (1, 2048, 2048, WeightLayout::ByTerm, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
             (17, 8, 64, column, &subgroups, Algorithm::Tile { rows: 64, columns: 16 }),
+            (17, 2048, 2048, column, &coop, Algorithm::Coop { rows: 32, columns: 64 }),
+            (512, 2048, 2048, column, &coop, Algorithm::Coop { rows: 128, columns: 64 }),
+            (512, 8192, 2048, column, &coop, Algorithm::Coop { rows: 128, columns: 128 }),
             (100, 2048, 2048, column, &minimal, Algorithm::Tile { rows: 64, columns: 64 }),
         ];
         for (m, n, k, layout, caps, expected) in table {
-            assert_eq!(choose(m, n, k, layout, caps), expected, "m {m} n {n} k {k} {layout:?}");
+            assert_eq!(choose((m, n, k), layout, true, caps), expected, "m {m} n {n} k {k} {layout:?}");
         }
     }
 }

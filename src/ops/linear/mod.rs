@@ -2,6 +2,7 @@
 //! weight decoder, inner product type and epilogue.
 
 mod choose;
+mod coop;
 mod forms;
 
 pub use choose::{Algorithm, Team, WeightLayout, choose};
@@ -9,7 +10,6 @@ pub use forms::OPS;
 
 use super::{Bind, Lower, Operand, Params};
 use crate::error::Result;
-use crate::gpu::Caps;
 use crate::shader::{Kernel, Source};
 use crate::source;
 
@@ -107,6 +107,12 @@ impl Product {
         }
     }
 
+    /// True when the factors may be rounded to f16: 4-bit weights whose scales hold for whole octets, unless forbidden.
+    fn halves(&self, lower: &Lower<'_>) -> bool {
+        let octets = matches!(self.weights, Weights::Q4 { group, .. } if group % 8 == 0);
+        octets && lower.caps().f16 && !lower.env.options.force_f32_gemm
+    }
+
     /// True when sums may run in f16: asked for, possible, and short enough between two f32 additions.
     fn half_sums(&self, lower: &Lower<'_>) -> bool {
         let quantised = matches!(self.weights, Weights::Q4 { .. });
@@ -121,9 +127,10 @@ pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<(
         return Ok(());
     }
     let options = lower.env.options;
-    let chosen = choose(product.m, product.n, product.k, product.layout(), lower.caps());
-    match options.force_gemm.filter(|forced| possible(*forced, &product, lower.caps())).unwrap_or(chosen) {
+    let chosen = choose((product.m, product.n, product.k), product.layout(), product.halves(lower), lower.caps());
+    match options.force_gemm.filter(|forced| possible(*forced, &product, lower)).unwrap_or(chosen) {
         Algorithm::Gemv { rows, columns, team } => lower_gemv(lower, &product, rows, columns, team),
+        Algorithm::Coop { rows, columns } => coop::lower(lower, &product, rows, columns),
         Algorithm::Tile { rows, columns } => {
             let (kernel, binds) = product.kernel(source!("gemm_tile"), "u32");
             let kernel = kernel.link(product.decoder()).link(source!("lib/gemm_x"));
@@ -158,7 +165,8 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
     lower.step(kernel, &binds, product.params(tiles_m, tiles), groups)
 }
 
-fn possible(algorithm: Algorithm, product: &Product, caps: &Caps) -> bool {
+fn possible(algorithm: Algorithm, product: &Product, lower: &Lower<'_>) -> bool {
+    let caps = lower.caps();
     match algorithm {
         Algorithm::Gemv { rows: 1 | 4, team, .. } => {
             let has_team = match team {
@@ -168,6 +176,7 @@ fn possible(algorithm: Algorithm, product: &Product, caps: &Caps) -> bool {
             has_team && product.layout() == WeightLayout::ByColumn
         }
         Algorithm::Gemv { .. } => false,
+        Algorithm::Coop { .. } => product.halves(lower) && choose::coop_lanes(caps).is_some(),
         Algorithm::Tile { .. } => true,
     }
 }
