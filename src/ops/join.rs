@@ -81,6 +81,10 @@ fn pad(lower: &mut Lower<'_>) -> Result<()> {
         let (&[low, high], Some(size), Some(before)) = (pair, sizes.get_mut(axis), before.get_mut(axis)) else {
             continue;
         };
+        let narrow = |amount| i32::try_from(amount).map(i64::from);
+        let (Ok(low), Ok(high)) = (narrow(low), narrow(high)) else {
+            return Err(lower.refuse(format!("{amounts:?} does not fit 32 bits")));
+        };
         let padded = u32::try_from(i64::from(*size) + low + high);
         *size = padded.map_err(|_| lower.refuse(format!("{amounts:?} leaves nothing of {}", x.dims)))?;
         *before = low as u32;

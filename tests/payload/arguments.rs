@@ -32,6 +32,8 @@ fn fillers() -> Vec<Value> {
         Value::Str("none".into()),
         Value::Ints(vec![]),
         Value::Ints(vec![0, 1]),
+        Value::Ints(vec![i64::MAX; 2]),
+        Value::Ints(vec![i64::MIN, i64::MIN, 1 << 32, -(1 << 32)]),
         Value::Ints(vec![i64::MAX, i64::MIN, -1, 0, 1 << 31, 7, 8, 9, 10]),
         Value::Doubles(vec![0.5, f64::INFINITY]),
         Value::Bools(vec![true, false]),
