@@ -117,7 +117,8 @@ fn split(lower: &mut Lower<'_>) -> Result<()> {
     let x = lower.tensor(0)?;
     let (sizes, (axis, extent, stride)) = (lower.ints(1)?, axis(lower, x, 2)?);
     let outputs = lower.outputs();
-    if sizes.iter().any(|&n| n < 0) || sizes.iter().sum::<i64>() != extent || sizes.len() != outputs {
+    let total = sizes.iter().try_fold(0i64, |sum, &n| sum.checked_add(n));
+    if sizes.iter().any(|&n| n < 0) || total != Some(extent) || sizes.len() != outputs {
         return Err(lower.refuse(format!("{sizes:?} do not divide the {extent} of {} for {outputs} results", x.dims)));
     }
     let mut walk = Walk::through(x);

@@ -99,19 +99,19 @@ fn of_one_kind_and_any_number() {
 }
 
 #[test]
-fn of_one_wrong_kind_among_tensors_and_nothing() {
-    for (op, out) in table().flat_map(|op| outputs().into_iter().take(5).step_by(2).map(move |out| (op, out))) {
-        for tensors in 1..=3 {
-            let usual: Vec<usize> = (0..12).map(|place| if place < tensors { 0 } else { 2 }).collect();
+fn of_one_wrong_kind_among_tensors_and_nothing_or_zeros() {
+    const NOTHING: usize = 2;
+    const ZERO: usize = 3;
+    for (op, out) in table().flat_map(|op| outputs().into_iter().take(5).step_by(3).map(move |out| (op, out))) {
+        for (tensors, rest) in [(1, NOTHING), (2, NOTHING), (3, NOTHING), (1, ZERO), (2, ZERO)] {
+            let usual: Vec<usize> = (0..12).map(|place| if place < tensors { 0 } else { rest }).collect();
             let wrong = (0..fillers().len()).flat_map(|kind| (0..12).map(move |place| (kind, place)));
-            plan_all(
-                op,
-                wrong.map(|(kind, place)| {
-                    let mut args = usual.clone();
-                    args[place] = kind;
-                    graph(op, &args, &out)
-                }),
-            );
+            let replace = |(kind, place): (usize, usize)| {
+                let mut args = usual.clone();
+                args[place] = kind;
+                graph(op, &args, &out)
+            };
+            plan_all(op, wrong.map(replace));
         }
     }
 }

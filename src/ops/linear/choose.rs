@@ -73,8 +73,8 @@ pub enum WeightLayout {
 /// Tiles that occupy a large device.
 const ENOUGH_TILES: u32 = 120;
 
-/// Tiles of cooperative matrices, rows and columns, with the part of one subgroup.
-pub(super) const COOP_TILES: [(u32, u32, u32, u32); 4] = [(128, 128, 32, 64), (128, 64, 32, 32), (64, 64, 32, 32), (32, 64, 32, 16)];
+/// Tiles of cooperative matrices: rows, columns, and the columns of one subgroup, which has 32 rows.
+pub(super) const COOP_TILES: [(u32, u32, u32); 4] = [(128, 128, 64), (128, 64, 32), (64, 64, 32), (32, 64, 16)];
 
 /// Subgroup size of the device if it multiplies 16 x 16 x 16 halves into f32 and has room for the tiles.
 pub(super) fn coop_lanes(caps: &Caps) -> Option<u32> {
@@ -93,8 +93,9 @@ pub fn choose((m, n, k): (u32, u32, u32), layout: WeightLayout, halves: bool, ca
         return gemv(if m <= 1 { 1 } else { 4 }, n, k, caps);
     }
     if halves && coop_lanes(caps).is_some() {
-        let tiles = |&(rows, columns, ..): &(u32, u32, u32, u32)| m.div_ceil(rows) * n.div_ceil(columns);
-        let fitting = COOP_TILES.iter().find(|tile| tiles(tile) >= ENOUGH_TILES);
+        let tiles = |&(rows, columns, _): &(u32, u32, u32)| m.div_ceil(rows) * n.div_ceil(columns);
+        let fits = |tile: &&(u32, u32, u32)| tiles(tile) >= ENOUGH_TILES && tile.0 < 2 * m;
+        let fitting = COOP_TILES.iter().find(fits);
         let (rows, columns, ..) = *fitting.unwrap_or(&COOP_TILES[3]);
         return Algorithm::Coop { rows, columns };
     }
@@ -150,6 +151,7 @@ mod tests {
             (9, 2048, 2048, column, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
             (1, 2048, 2048, WeightLayout::ByTerm, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
             (17, 8, 64, column, &subgroups, Algorithm::Tile { rows: 64, columns: 16 }),
+            (9, 8192, 2048, column, &coop, Algorithm::Coop { rows: 32, columns: 64 }),
             (17, 2048, 2048, column, &coop, Algorithm::Coop { rows: 32, columns: 64 }),
             (512, 2048, 2048, column, &coop, Algorithm::Coop { rows: 128, columns: 64 }),
             (512, 8192, 2048, column, &coop, Algorithm::Coop { rows: 128, columns: 128 }),

@@ -15,11 +15,11 @@ const DEPTH: u32 = 64;
 const TOP: f32 = 16384.0;
 
 pub(super) fn lower(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32) -> Result<()> {
-    let Weights::Q4 { packed, scales, .. } = &product.weights else {
+    let Weights::Q4 { packed, scales, group } = &product.weights else {
         return Err(lower.unsupported("cooperative matrices take 4-bit weights"));
     };
-    let tile = COOP_TILES.into_iter().find(|&(m, n, ..)| (m, n) == (rows, columns));
-    let (Some((.., wm, wn)), Some(lanes)) = (tile, coop_lanes(lower.caps())) else {
+    let tile = COOP_TILES.into_iter().find(|&(m, n, _)| (m, n) == (rows, columns));
+    let (Some((.., wn)), Some(lanes)) = (tile, coop_lanes(lower.caps())) else {
         return Err(lower.unsupported(format!("tiles of {rows} x {columns} cooperative matrices")));
     };
     let width = product.k.next_multiple_of(DEPTH);
@@ -30,9 +30,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, product: &Product, rows: u32, columns
         .link(source!("lib/product"))
         .set("BM", rows)
         .set("BN", columns)
-        .set("WM", wm)
         .set("WN", wn)
         .set("LANES", lanes)
+        .set("GROUP", *group)
         .array("x_half", "vec4<f16>")
         .array("row_scale", "f32")
         .array("weight", "u32")
