@@ -13,6 +13,7 @@ use executorch_webgpu::payload;
 use executorch_webgpu::plan::{DynamicAxis, Plan};
 use executorch_webgpu::shader::{Kernel, assemble};
 
+use super::exported;
 use super::recipe::Recipe;
 
 /// A payload as a program file would carry it.
@@ -22,21 +23,13 @@ pub fn payload(bytes: &[u8]) -> Result<()> {
 
 /// A real payload with some bytes changed: three bytes of the input are a place and what goes there.
 pub fn patched(changes: &[u8]) -> Result<()> {
-    let mut bytes = exported().to_vec();
+    let mut bytes = exported::payload().to_vec();
     for change in changes.chunks_exact(3) {
         let place = usize::from(change[0]) << 8 | usize::from(change[1]);
         let length = bytes.len();
         bytes[place % length] = change[2];
     }
     payload(&bytes)
-}
-
-/// The payload of a Llama that ExecuTorch's own exporter wrote.
-pub fn exported() -> &'static [u8] {
-    let program = include_bytes!("../tests/fixtures/tiny_llama.pte");
-    let start = program.windows(4).position(|word| word == b"VH00").unwrap() - 4;
-    let end = u32::from_le_bytes(program[start + 18..start + 22].try_into().unwrap());
-    &program[start..start + end as usize]
 }
 
 /// A graph whose values, operators and arguments the bytes choose.

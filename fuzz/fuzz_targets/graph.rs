@@ -4,6 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code)]
+#[path = "../exported.rs"]
+mod exported;
+#[allow(dead_code)]
 #[path = "../recipe.rs"]
 mod recipe;
 #[allow(dead_code)]

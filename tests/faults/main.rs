@@ -6,6 +6,8 @@
 mod common;
 #[path = "../payload/seeds.rs"]
 mod seeds;
+#[path = "../../fuzz/exported.rs"]
+mod exported;
 
 mod boundary;
 mod calls;

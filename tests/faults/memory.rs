@@ -1,10 +1,15 @@
 //! Nothing grows. These tests count what the whole process holds, so each has a process of its own.
 
+use executorch_webgpu::error::Result;
+use executorch_webgpu::exec::{DataSource, Program};
 use executorch_webgpu::gpu;
+use executorch_webgpu::graph::DType;
+use executorch_webgpu::options::Options;
 
 use crate::child::alone;
+use crate::common::Data;
 use crate::common::model::Running;
-use crate::seeds;
+use crate::{exported, host, seeds};
 
 /// Memory of this process that is in RAM, in KiB.
 fn resident() -> u64 {
@@ -85,6 +90,35 @@ fn lengths_that_no_probe_had_make_no_device_objects() {
         for seq in (1..=bound).chain([bound, 1, 97, 6]) {
             step(&mut running, seq, i64::from(seq));
         }
+        assert_eq!(device.objects_made(), objects);
+        assert_eq!(gpu::memory(), held);
+    });
+}
+
+/// Gives zeros for every constant.
+struct Zeros;
+
+impl DataSource for Zeros {
+    fn with(&self, _: &str, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        read(&[0; 1 << 20])
+    }
+}
+
+#[test]
+fn an_exported_llama_makes_no_device_objects_at_any_length_or_position() {
+    alone("memory::an_exported_llama_makes_no_device_objects_at_any_length_or_position", &[], || {
+        let mut program = Program::load(exported::payload(), &Zeros, Options::default()).unwrap();
+        let graph = &program.plan().graph;
+        let bound = graph.tensor(graph.inputs[0]).unwrap().max[1];
+        let device = program.gpu().clone();
+        let (objects, held) = (device.objects_made(), gpu::memory());
+        let mut call = |length: u32, pos: i64| {
+            let tokens = Data::i64(&[1, length], &vec![1; length as usize]);
+            host::call(&mut program, &[&tokens, &Data::i64(&[1], &[pos])], &[DType::F32]).unwrap();
+        };
+        (1..=bound).step_by(11).for_each(|length| call(length, 0));
+        (0..40).for_each(|pos| call(1, pos));
+        [(bound, 0), (1, 3), (2, 4), (bound, 1)].into_iter().for_each(|(length, pos)| call(length, pos));
         assert_eq!(device.objects_made(), objects);
         assert_eq!(gpu::memory(), held);
     });

@@ -3,7 +3,7 @@
 use executorch_webgpu::graph::DType::F32;
 
 use crate::common::writer::{Bytes, Entry};
-use crate::{seeds, targets};
+use crate::{exported, seeds};
 
 pub fn all() -> Vec<Vec<u8>> {
     let inline = {
@@ -18,7 +18,7 @@ pub fn all() -> Vec<Vec<u8>> {
         m
     };
     vec![
-        targets::exported().to_vec(),
+        exported::payload().to_vec(),
         seeds::smallest().payload.write(),
         seeds::decoder().payload.write(),
         inline.payload.write(),

@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../fuzz/exported.rs"]
+mod exported;
 #[path = "../../fuzz/recipe.rs"]
 mod recipe;
 #[path = "../../fuzz/targets.rs"]
