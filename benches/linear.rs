@@ -107,8 +107,7 @@ fn main() {
     let value = |flag: &str| args.iter().position(|a| a == flag).and_then(|i| args.get(i + 1)).cloned();
     let quick = args.iter().any(|a| a == "--quick");
     let f16 = args.iter().any(|a| a == "--f16-accumulate");
-    let options =
-        Options { adapter: value("--adapter"), enable_f16_accumulate_gemm: f16, ..Options::default() };
+    let options = Options { adapter: value("--adapter"), enable_f16_accumulate_gemm: f16, ..Options::default() };
     println!("| M | N | K | us | TFLOP/s | GB/s of weights and scales | kernel |\n|---|---|---|---|---|---|---|");
     let mut rng = Rng::new(7);
     for s in shapes(quick) {

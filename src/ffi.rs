@@ -82,9 +82,8 @@ pub struct EtwgpuHost {
     /// thread; `message` is UTF-8 and not NUL-terminated.
     pub log: Option<extern "C" fn(level: u32, message: *const c_char, len: usize)>,
     /// Lends the named data `key` (UTF-8, `key_len` bytes, not NUL-terminated).
-    pub get_data: Option<
-        extern "C" fn(context: *mut c_void, key: *const c_char, key_len: usize, out: *mut EtwgpuData) -> u32,
-    >,
+    pub get_data:
+        Option<extern "C" fn(context: *mut c_void, key: *const c_char, key_len: usize, out: *mut EtwgpuData) -> u32>,
     /// Takes lent data back.
     pub free_data: Option<extern "C" fn(context: *mut c_void, data: *mut EtwgpuData)>,
     /// Resizes the output at `index` among all arguments and tells where its bytes go and how many fit.
@@ -101,9 +100,8 @@ pub struct EtwgpuHost {
     /// Sets the output at `index` among all arguments, a scalar EValue, to an integer.
     pub set_scalar: Option<extern "C" fn(context: *mut c_void, index: usize, value: i64) -> u32>,
     /// Records one profiled step; times are nanoseconds on one clock. Null unless a tracer listens.
-    pub profile: Option<
-        extern "C" fn(context: *mut c_void, name: *const c_char, name_len: usize, start_ns: u64, end_ns: u64),
-    >,
+    pub profile:
+        Option<extern "C" fn(context: *mut c_void, name: *const c_char, name_len: usize, start_ns: u64, end_ns: u64)>,
 }
 
 /// One argument of `etwgpu_execute`. For an output tensor, `data` and `len` are ignored: `resize_output` gives them.
@@ -407,10 +405,14 @@ pub unsafe extern "C" fn etwgpu_execute(
         let graph = &program.plan().graph;
         let (inputs, outputs) = (graph.inputs.len(), graph.outputs.len());
         let Some((given, wanted)) = args.split_at_checked(inputs).filter(|(_, rest)| rest.len() == outputs) else {
-            return Err(Error::shape("execute", format!("{len} arguments, expected {inputs} inputs and {outputs} outputs")));
+            return Err(Error::shape(
+                "execute",
+                format!("{len} arguments, expected {inputs} inputs and {outputs} outputs"),
+            ));
         };
         // SAFETY: as the caller vouches.
-        let given = given.iter().enumerate().map(|(i, arg)| unsafe { host::value(i, arg) }).collect::<Result<Vec<_>>>()?;
+        let given =
+            given.iter().enumerate().map(|(i, arg)| unsafe { host::value(i, arg) }).collect::<Result<Vec<_>>>()?;
         program.execute(&given, &mut host::HostOutputs::new(host, wanted, inputs))
     })
 }

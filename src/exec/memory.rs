@@ -195,7 +195,8 @@ mod tests {
             })
             .unwrap();
             let at = |row: usize, column: usize| ((row * columns + column) as u16).to_le_bytes();
-            let want: Vec<u8> = (0..columns).flat_map(|c| (0..rows).map(move |r| (r, c))).flat_map(|(r, c)| at(r, c)).collect();
+            let want: Vec<u8> =
+                (0..columns).flat_map(|c| (0..rows).map(move |r| (r, c))).flat_map(|(r, c)| at(r, c)).collect();
             assert_eq!(got, want);
         }
     }

@@ -236,8 +236,7 @@ fn dispatch(shop: &mut Workshop<'_>, node: usize, step: &Step, slot: usize) -> R
         return Err(Error::Internal(format!("{} has {bytes} bytes of parameters", step.kernel.body.name())));
     }
     let pipeline = shop.gpu.pipeline(&step.kernel)?;
-    let places: Vec<Place> =
-        step.binds.iter().map(|&bind| shop.arena.place(shop.gpu, shop.plan, node, bind)).collect();
+    let places: Vec<Place> = step.binds.iter().map(|&bind| shop.arena.place(shop.gpu, shop.plan, node, bind)).collect();
     let group = match shop.groups.get(&(step.kernel.clone(), places.clone())) {
         Some(group) => group.clone(),
         None => {

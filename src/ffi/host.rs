@@ -1,7 +1,8 @@
 //! The host's callbacks and arguments, seen from Rust.
 
 use super::{
-    ETWGPU_ARG_DOUBLE, ETWGPU_ARG_INT, ETWGPU_ARG_NONE, ETWGPU_ARG_TENSOR, ETWGPU_OK, EtwgpuArg, EtwgpuData, EtwgpuHost, slice,
+    ETWGPU_ARG_DOUBLE, ETWGPU_ARG_INT, ETWGPU_ARG_NONE, ETWGPU_ARG_TENSOR, ETWGPU_OK, EtwgpuArg, EtwgpuData,
+    EtwgpuHost, slice,
 };
 use crate::error::{Error, Result};
 use crate::exec::{DataSource, HostTensor, HostValue, Outputs};

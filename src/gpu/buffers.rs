@@ -106,12 +106,9 @@ impl Gpu {
             MemoryKind::Parameters => wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             _ => wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC,
         };
-        let descriptor =
-            wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
+        let descriptor = wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
         let raw = self.make(|| self.device.create_buffer(&descriptor)).map_err(|e| match e {
-            Error::OutOfMemory(_) => {
-                Error::OutOfMemory(format!("{what} needs {bytes} bytes on {}", self.name()))
-            }
+            Error::OutOfMemory(_) => Error::OutOfMemory(format!("{what} needs {bytes} bytes on {}", self.name())),
             other => other,
         })?;
         lock(&MEMORY).add(kind, bytes);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::caps::{Caps, CoopShape};
+use super::check::cooperative_product;
 use super::choose::adapter;
 use super::pipelines::Pipelines;
 use crate::error::{Error, Result};
@@ -94,10 +95,25 @@ impl Gpu {
         });
         device.on_uncaptured_error(Arc::new(|error: wgpu::Error| log::error!("uncaptured: {error}")));
         let caps = capabilities(adapter, features, &limits);
-        log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);
         let pipelines = Pipelines::new(&device);
         let (pending, objects) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Ok(Gpu { device, queue, pipelines, pending, objects, caps, name: info.name, lost })
+        let mut gpu = Gpu { device, queue, pipelines, pending, objects, caps, name: info.name.clone(), lost };
+        gpu.drop_wrong_features();
+        let caps = &gpu.caps;
+        log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);
+        Ok(gpu)
+    }
+
+    /// Cooperative matrices of other shapes than the kernels', or that fail a small product, are not used.
+    fn drop_wrong_features(&mut self) {
+        let wanted = CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false };
+        self.caps.coop.retain(|shape| *shape == wanted);
+        let Some((lanes, _)) = self.caps.subgroup.filter(|_| !self.caps.coop.is_empty()) else { return };
+        let passed = cooperative_product(self, lanes);
+        if !matches!(passed, Ok(true)) {
+            log::warn!("{}: cooperative matrices are not used, a small product gave {passed:?}", self.name);
+            self.caps.coop.clear();
+        }
     }
 
     /// What the device can do.
@@ -139,8 +155,7 @@ impl Gpu {
     /// Runs `work` and turns every error of the graphics API in it into an [`Error`].
     pub(super) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.check()?;
-        let filters =
-            [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory];
+        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory];
         let scopes = filters.map(|filter| self.device.push_error_scope(filter));
         let output = work();
         let mut first = None;

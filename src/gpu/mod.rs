@@ -2,6 +2,7 @@
 
 mod buffers;
 mod caps;
+mod check;
 mod choose;
 mod device;
 mod pipelines;

@@ -46,8 +46,7 @@ impl Pipelines {
             },
             count: None,
         };
-        let entries =
-            [uniform(0, true, u64::from(PARAMS_STRIDE)), uniform(1, false, (LIVE_VECTORS * 16) as u64)];
+        let entries = [uniform(0, true, u64::from(PARAMS_STRIDE)), uniform(1, false, (LIVE_VECTORS * 16) as u64)];
         let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("common"), entries: &entries };
         Pipelines { known: Mutex::default(), common: device.create_bind_group_layout(&descriptor) }
     }
@@ -99,9 +98,8 @@ impl Gpu {
             let source = wgpu::ShaderSource::Wgsl(text.as_str().into());
             let module = wgpu::ShaderModuleDescriptor { label: Some(name), source };
             // SAFETY: every kernel bounds its indices by its parameters, and every loop of a kernel ends.
-            let module = unsafe {
-                self.device.create_shader_module_trusted(module, wgpu::ShaderRuntimeChecks::unchecked())
-            };
+            let module =
+                unsafe { self.device.create_shader_module_trusted(module, wgpu::ShaderRuntimeChecks::unchecked()) };
             let raw = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label: Some(name),
                 layout: Some(&pipeline_layout),
@@ -138,8 +136,7 @@ impl Gpu {
                 }),
             })
             .collect();
-        let descriptor =
-            wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
+        let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
         self.make(|| BindGroup(self.device.create_bind_group(&descriptor)))
     }
 

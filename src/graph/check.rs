@@ -112,7 +112,13 @@ mod tests {
     use super::*;
 
     fn tensor(constant: Option<u32>) -> Value {
-        Value::Tensor(Tensor { dtype: DType::F32, stored: DType::F32, swapped: false, max: Dims::new(&[2]).unwrap(), constant })
+        Value::Tensor(Tensor {
+            dtype: DType::F32,
+            stored: DType::F32,
+            swapped: false,
+            max: Dims::new(&[2]).unwrap(),
+            constant,
+        })
     }
 
     fn relu() -> Graph {

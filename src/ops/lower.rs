@@ -193,7 +193,13 @@ impl<'a> Lower<'a> {
     pub(super) fn operand(&self, id: ValueId) -> Option<Operand> {
         let tensor = self.env.graph.tensor(id)?;
         let dims = *self.env.shapes.get(id.index())?;
-        Some(Operand { id, dims, dtype: tensor.dtype, elem: Elem::of(tensor.dtype, self.env.caps.f16), swapped: tensor.swapped })
+        Some(Operand {
+            id,
+            dims,
+            dtype: tensor.dtype,
+            elem: Elem::of(tensor.dtype, self.env.caps.f16),
+            swapped: tensor.swapped,
+        })
     }
 
     /// Tensor argument `index`.

@@ -57,11 +57,7 @@ pub struct Op {
 
 impl Op {
     /// A row without formula, writes and notes.
-    pub const fn new(
-        name: &'static str,
-        dtypes: &'static [DType],
-        lower: fn(&mut Lower<'_>) -> Result<()>,
-    ) -> Op {
+    pub const fn new(name: &'static str, dtypes: &'static [DType], lower: fn(&mut Lower<'_>) -> Result<()>) -> Op {
         Op { name, formula: "", dtypes, writes: &[], is_view: false, notes: "", lower }
     }
 

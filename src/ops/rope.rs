@@ -8,7 +8,8 @@ use crate::source;
 /// Rows of this family.
 pub const OPS: &[Op] = &[
     Op::new("et_vk.apply_rotary_emb.default", FLOATS, pairs),
-    Op::new("et_vk.apply_rotary_emb_hf.default", FLOATS, halves).notes("partial rotary dimensions pass the rest through"),
+    Op::new("et_vk.apply_rotary_emb_hf.default", FLOATS, halves)
+        .notes("partial rotary dimensions pass the rest through"),
     Op::new("et_vk.apply_rotary_emb_interleaved.default", FLOATS, interleaved),
 ];
 
@@ -24,10 +25,17 @@ struct Rotation {
 }
 
 /// Rotates `x` of shape [.., rows, heads, d] into output `index`.
-fn rotate(lower: &mut Lower<'_>, index: usize, x: Operand, (rows, heads, d): (u32, u32, u32), r: &Rotation) -> Result<()> {
+fn rotate(
+    lower: &mut Lower<'_>,
+    index: usize,
+    x: Operand,
+    (rows, heads, d): (u32, u32, u32),
+    r: &Rotation,
+) -> Result<()> {
     const WG: u32 = 64;
     let out = lower.output(index, x.dims)?;
-    let mut kernel = Kernel::new(source!("rope")).link(r.style).set("WG", WG).reads("x", x.elem).writes("out", out.elem);
+    let mut kernel =
+        Kernel::new(source!("rope")).link(r.style).set("WG", WG).reads("x", x.elem).writes("out", out.elem);
     let mut binds: Vec<Bind> = vec![x.into(), out.into()];
     for (name, table) in ["cos", "sin"].into_iter().zip(&r.tables) {
         kernel = kernel.reads(name, table.elem);

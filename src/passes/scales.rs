@@ -22,9 +22,13 @@ pub fn run(mut graph: Graph, _: &Caps, _: &Options) -> Result<Graph> {
 }
 
 fn only_scales(graph: &Graph, id: ValueId) -> bool {
-    let uses = |node: &crate::graph::Node| graph.reads(node).into_iter().chain(graph.defines(node)).filter(|&v| v == id).count();
+    let uses = |node: &crate::graph::Node| {
+        graph.reads(node).into_iter().chain(graph.defines(node)).filter(|&v| v == id).count()
+    };
     let as_scales = |node: &crate::graph::Node| usize::from(node.op == LINEAR && node.args.get(SCALES) == Some(&id));
-    !graph.inputs.contains(&id) && !graph.outputs.contains(&id) && graph.nodes.iter().all(|node| uses(node) == as_scales(node))
+    !graph.inputs.contains(&id)
+        && !graph.outputs.contains(&id)
+        && graph.nodes.iter().all(|node| uses(node) == as_scales(node))
 }
 
 #[cfg(test)]

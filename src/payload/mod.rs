@@ -3,7 +3,17 @@
 mod header;
 mod read;
 
-#[allow(missing_docs, unused_imports, dead_code, clippy::all, clippy::unwrap_used, clippy::undocumented_unsafe_blocks, mismatched_lifetime_syntaxes, deprecated, unsafe_op_in_unsafe_fn)]
+#[allow(
+    missing_docs,
+    unused_imports,
+    dead_code,
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    mismatched_lifetime_syntaxes,
+    deprecated,
+    unsafe_op_in_unsafe_fn
+)]
 #[path = "../../schema/vulkan_payload_generated.rs"]
 mod schema;
 

@@ -30,10 +30,9 @@ fn load(text: &mut String, name: &str, elem: Elem) {
     let (one, four) = match elem {
         Elem::F32 | Elem::I32 => (format!("{name}[i >> 2u][i & 3u]"), format!("{name}[quad]")),
         Elem::F16 => (format!("f32({name}[i >> 2u][i & 3u])"), format!("vec4<f32>({name}[quad])")),
-        Elem::I8 => (
-            format!("i32({name}[i >> 2u] << (24u - 8u * (i & 3u))) >> 24u"),
-            format!("unpack4xI8({name}[quad])"),
-        ),
+        Elem::I8 => {
+            (format!("i32({name}[i >> 2u] << (24u - 8u * (i & 3u))) >> 24u"), format!("unpack4xI8({name}[quad])"))
+        }
         Elem::U8 | Elem::Bool => (
             format!("i32(({name}[i >> 2u] >> (8u * (i & 3u))) & 255u)"),
             format!("vec4<i32>(unpack4xU8({name}[quad]))"),

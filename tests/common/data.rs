@@ -127,9 +127,8 @@ pub fn tolerance_of_halves(terms: usize, range: f64) -> (f64, f64) {
 pub fn assert_close(got: &Data, dims: &[u32], want: &[f64], (abs, rel): (f64, f64)) {
     assert_eq!(got.dims, dims, "shape");
     assert_eq!(got.values.len(), want.len());
-    let close = |a: f64, b: f64| {
-        a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= abs || (a - b).abs() <= rel * b.abs()
-    };
+    let close =
+        |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= abs || (a - b).abs() <= rel * b.abs();
     let wrong: Vec<usize> = (0..want.len()).filter(|&i| !close(got.values[i], want[i])).collect();
     if let Some(&i) = wrong.first() {
         let worst = wrong.iter().map(|&i| (got.values[i] - want[i]).abs()).fold(0.0, f64::max);

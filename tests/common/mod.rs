@@ -8,4 +8,3 @@ pub mod writer;
 
 pub use data::{Data, assert_close, tolerance, tolerance_of_halves};
 pub use model::Model;
-

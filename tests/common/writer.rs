@@ -3,7 +3,15 @@
 use executorch_webgpu::graph::DType;
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
-#[allow(unused_imports, clippy::all, clippy::unwrap_used, clippy::undocumented_unsafe_blocks, mismatched_lifetime_syntaxes, deprecated, unsafe_op_in_unsafe_fn)]
+#[allow(
+    unused_imports,
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    mismatched_lifetime_syntaxes,
+    deprecated,
+    unsafe_op_in_unsafe_fn
+)]
 #[path = "../../schema/vulkan_payload_generated.rs"]
 mod schema;
 use schema::vkgraph as vk;
@@ -113,9 +121,7 @@ fn write_value<'a>(b: &mut Builder<'a>, value: &Entry) -> WIPOffset<vk::VkValue<
     let (value_type, value): (T, WIPOffset<UnionWIPOffset>) = match value {
         Entry::Null => (T::Null, vk::Null::create(b, &vk::NullArgs {}).as_union_value()),
         Entry::Int(n) => (T::Int, vk::Int::create(b, &vk::IntArgs { int_val: *n }).as_union_value()),
-        Entry::Double(x) => {
-            (T::Double, vk::Double::create(b, &vk::DoubleArgs { double_val: *x }).as_union_value())
-        }
+        Entry::Double(x) => (T::Double, vk::Double::create(b, &vk::DoubleArgs { double_val: *x }).as_union_value()),
         Entry::Bool(v) => (T::Bool, vk::Bool::create(b, &vk::BoolArgs { bool_val: *v }).as_union_value()),
         Entry::Text(text) => {
             let string_val = Some(b.create_string(text));

@@ -4,10 +4,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../payload/seeds.rs"]
-mod seeds;
 #[path = "../../fuzz/exported.rs"]
 mod exported;
+#[path = "../payload/seeds.rs"]
+mod seeds;
 
 mod boundary;
 mod calls;

@@ -69,9 +69,10 @@ impl Reference {
             let top = scores.iter().cloned().fold(f64::MIN, f64::max);
             let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
             let total: f64 = weights.iter().sum();
-            out.extend((0..d).map(|i| {
-                weights.iter().enumerate().map(|(c, w)| w * self.values[at(c) + i]).sum::<f64>() / total
-            }));
+            out.extend(
+                (0..d)
+                    .map(|i| weights.iter().enumerate().map(|(c, w)| w * self.values[at(c) + i]).sum::<f64>() / total),
+            );
         }
         out
     }
@@ -105,9 +106,18 @@ fn shape(heads_q: u32, heads_kv: u32, d: u32, seq: u32, capacity: u32) -> Shape 
 
 #[test]
 fn every_head_size_and_group() {
-    for (d, heads_q, heads_kv) in
-        [(4, 4, 4), (8, 4, 2), (20, 3, 1), (64, 8, 2), (80, 7, 1), (96, 2, 2), (128, 8, 1), (132, 4, 2), (192, 3, 3), (256, 4, 1)]
-    {
+    for (d, heads_q, heads_kv) in [
+        (4, 4, 4),
+        (8, 4, 2),
+        (20, 3, 1),
+        (64, 8, 2),
+        (80, 7, 1),
+        (96, 2, 2),
+        (128, 8, 1),
+        (132, 4, 2),
+        (192, 3, 3),
+        (256, 4, 1),
+    ] {
         let s = shape(heads_q, heads_kv, d, 17, 96);
         for profile in [Profile::Full, Profile::Minimal] {
             replay(s, &[(17, 0), (1, 17), (3, 18), (1, 21), (2, 63)][..4], &Options::default(), profile, F32_TOLERANCE);
@@ -118,7 +128,8 @@ fn every_head_size_and_group() {
 #[test]
 fn every_cut_of_the_work() {
     let s = shape(6, 2, 32, 65, 700);
-    let calls = [(65, 0), (64, 65), (1, 129), (2, 130), (65, 132), (63, 197), (65, 260), (65, 325), (65, 390), (1, 455)];
+    let calls =
+        [(65, 0), (64, 65), (1, 129), (2, 130), (65, 132), (63, 197), (65, 260), (65, 325), (65, 390), (1, 455)];
     for rows in [1, 2, 8, 16, 32] {
         for splits in [1, 3, 6] {
             let options = Options { force_attention: Some(Split { rows, splits }), ..Options::default() };
@@ -227,7 +238,9 @@ fn two_programs_do_not_share_a_cache() {
 
 #[test]
 fn forms_that_do_not_run_are_refused_by_name() {
-    for (s, expected) in [(shape(2, 2, 6, 2, 8), "head size 6"), (shape(3, 2, 8, 2, 8), "no multiple"), (shape(2, 2, 260, 1, 8), "260")] {
+    for (s, expected) in
+        [(shape(2, 2, 6, 2, 8), "head size 6"), (shape(3, 2, 8, 2, 8), "no multiple"), (shape(2, 2, 260, 1, 8), "260")]
+    {
         let text = model(s, None).load().err().unwrap().to_string();
         assert!(text.contains(expected), "{text}");
     }
@@ -241,7 +254,8 @@ fn update_cache_writes_its_rows_and_no_others() {
         let mut m = Model::new();
         let input = m.input(DType::F32, &value.dims);
         let (cache, at) = (m.constant(&initial), m.add(Entry::Int(pos)));
-        let (ignored, copy, none) = (m.tensor(DType::F32, &initial.dims), m.tensor(DType::F32, &initial.dims), m.null());
+        let (ignored, copy, none) =
+            (m.tensor(DType::F32, &initial.dims), m.tensor(DType::F32, &initial.dims), m.null());
         m.op("update_cache.default", &[input, cache, at, ignored]);
         m.op("aten.clone.default", &[cache, none, copy]);
         m.output(copy);

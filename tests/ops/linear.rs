@@ -74,7 +74,16 @@ fn check(model: &Model, x: &Data, n: u32, want: &[f64], range: f64, options: Opt
 
 #[test]
 fn q4_at_the_edges_of_every_tile() {
-    let shapes = [(1, 64, 63), (2, 32, 64), (15, 96, 65), (16, 64, 17), (17, 40, 16), (63, 32, 15), (65, 64, 66), (129, 72, 131)];
+    let shapes = [
+        (1, 64, 63),
+        (2, 32, 64),
+        (15, 96, 65),
+        (16, 64, 17),
+        (17, 40, 16),
+        (63, 32, 15),
+        (65, 64, 66),
+        (129, 72, 131),
+    ];
     for (m, k, n) in shapes {
         check_q4(m, k, n, 8, m % 2 == 0);
     }
@@ -82,7 +91,9 @@ fn q4_at_the_edges_of_every_tile() {
 
 #[test]
 fn q4_with_every_kind_of_group() {
-    for (k, group) in [(8, 8), (16, 16), (32, 32), (96, 32), (256, 64), (256, 128), (512, 256), (77, 77), (60, 12), (2056, 8)] {
+    for (k, group) in
+        [(8, 8), (16, 16), (32, 32), (96, 32), (256, 64), (256, 128), (512, 256), (77, 77), (60, 12), (2056, 8)]
+    {
         check_q4(3, k, 24, group, true);
     }
 }
@@ -92,9 +103,8 @@ fn q4_rows_do_not_depend_on_their_neighbours() {
     let (k, n) = (128, 40);
     let w = q4::random(n, k, 32, 5);
     let all = Data::random(DType::F32, &[17, k], (-1.0, 1.0), 6);
-    let single: Vec<Vec<f64>> = (0..17)
-        .map(|row| product(&all.values[row * k as usize..][..k as usize], &w.dense, (1, n, k)))
-        .collect();
+    let single: Vec<Vec<f64>> =
+        (0..17).map(|row| product(&all.values[row * k as usize..][..k as usize], &w.dense, (1, n, k))).collect();
     for m in 1..=17u32 {
         let x = Data::f32(&[m, k], all.values[..(m * k) as usize].to_vec());
         let want = single[..m as usize].concat();
@@ -164,7 +174,11 @@ fn q4_accumulates_in_half_when_asked() {
     let mut running = model.load_with(options.clone(), Profile::Full).unwrap();
     let half = running.run(&[&x]).unwrap();
     assert_close(&half[0], &[m, n], &want, (2e-2, 3e-2));
-    let exact = model.load_with(Options { force_f32_gemm: true, ..Options::default() }, Profile::Full).unwrap().run(&[&x]).unwrap();
+    let exact = model
+        .load_with(Options { force_f32_gemm: true, ..Options::default() }, Profile::Full)
+        .unwrap()
+        .run(&[&x])
+        .unwrap();
     assert_ne!(half[0].values, exact[0].values, "the option changes the arithmetic");
     let minimal = model.load_with(options, Profile::Minimal).unwrap().run(&[&x]).unwrap();
     assert_close(&minimal[0], &[m, n], &want, tolerance(DType::F32, k as usize));
@@ -193,11 +207,12 @@ fn replays_are_identical() {
     }
 }
 
-fn dense(op: &str, dtype: DType, shapes: [&[u32]; 2], extra: &[Entry], out: &[u32], want: impl Fn(&Data, &Data) -> Vec<f64>, k: u32) {
+fn dense(op: &str, dtype: DType, shapes: [&[u32]; 2], out: &[u32], want: impl Fn(&Data, &Data) -> Vec<f64>, k: u32) {
     let a = Data::random(dtype, shapes[0], (-1.0, 1.0), 21);
     let b = Data::random(dtype, shapes[1], (-1.0, 1.0), 22);
     let want = want(&a, &b);
-    let model = Model::single(op, &[&a, &b], extra, dtype, out);
+    let no_bias: &[Entry] = if op == "aten.linear.default" { &[Entry::Null] } else { &[] };
+    let model = Model::single(op, &[&a, &b], no_bias, dtype, out);
     for force_gemm in algorithms() {
         let options = Options { force_gemm, ..Options::default() };
         model.check_with(&options, &[&a, &b], |got| assert_close(&got[0], out, &want, tolerance(dtype, k as usize)));
@@ -212,19 +227,40 @@ fn transposed(b: &[f64], k: u32, n: u32) -> Vec<f64> {
 fn linear_matches_its_formula() {
     for dtype in [DType::F32, DType::F16] {
         for (m, k, n) in [(4, 64, 32), (1, 63, 33), (29, 37, 41), (70, 128, 64)] {
-            dense("aten.linear.default", dtype, [&[m, k], &[n, k]], &[Entry::Null], &[m, n], |a, b| product(&a.values, &b.values, (m, n, k)), k);
+            dense(
+                "aten.linear.default",
+                dtype,
+                [&[m, k], &[n, k]],
+                &[m, n],
+                |a, b| product(&a.values, &b.values, (m, n, k)),
+                k,
+            );
         }
     }
     let (m, k, n) = (6, 20, 9);
     let batched = [2, 3, k];
-    dense("aten.linear.default", DType::F32, [&batched, &[n, k]], &[Entry::Null], &[2, 3, n], |a, b| product(&a.values, &b.values, (m, n, k)), k);
+    dense(
+        "aten.linear.default",
+        DType::F32,
+        [&batched, &[n, k]],
+        &[2, 3, n],
+        |a, b| product(&a.values, &b.values, (m, n, k)),
+        k,
+    );
 }
 
 #[test]
 fn mm_matches_its_formula() {
     for dtype in [DType::F32, DType::F16] {
         for (m, k, n) in [(1, 15, 32), (4, 16, 32), (29, 37, 41), (65, 17, 63)] {
-            dense("aten.mm.default", dtype, [&[m, k], &[k, n]], &[], &[m, n], |a, b| product(&a.values, &transposed(&b.values, k, n), (m, n, k)), k);
+            dense(
+                "aten.mm.default",
+                dtype,
+                [&[m, k], &[k, n]],
+                &[m, n],
+                |a, b| product(&a.values, &transposed(&b.values, k, n), (m, n, k)),
+                k,
+            );
         }
     }
 }
@@ -236,7 +272,7 @@ fn bmm_matches_its_formula() {
         let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
         x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
     };
-    dense("aten.bmm.default", DType::F32, [&[batch, m, k], &[batch, k, n]], &[], &[batch, m, n], each, k);
+    dense("aten.bmm.default", DType::F32, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
 }
 
 #[test]

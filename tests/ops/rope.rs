@@ -2,7 +2,13 @@ use executorch_webgpu::graph::DType;
 
 use crate::common::{Data, Model, assert_close, tolerance};
 
-fn query_key(op: &str, (s, hq, hk, d): (u32, u32, u32, u32), table: [u32; 2], pos: Option<i64>, angle: impl Fn(usize, &Data, &Data, usize, usize) -> f64) {
+fn query_key(
+    op: &str,
+    (s, hq, hk, d): (u32, u32, u32, u32),
+    table: [u32; 2],
+    pos: Option<i64>,
+    angle: impl Fn(usize, &Data, &Data, usize, usize) -> f64,
+) {
     let q = Data::random(DType::F32, &[1, s, hq, d], (-1.0, 1.0), 1);
     let k = Data::random(DType::F32, &[1, s, hk, d], (-1.0, 1.0), 2);
     let cos = Data::random(DType::F32, &table, (-1.0, 1.0), 3);
@@ -91,7 +97,11 @@ fn one_table_of_pairs() {
                 let (row, column) = (i / c as usize % n as usize, i % c as usize);
                 let at = |column: usize| freqs.values[row * c as usize + column];
                 let (cos, sin) = (at(column & !1), at(column | 1));
-                if column % 2 == 0 { x.values[i] * cos - x.values[i + 1] * sin } else { x.values[i] * cos + x.values[i - 1] * sin }
+                if column % 2 == 0 {
+                    x.values[i] * cos - x.values[i + 1] * sin
+                } else {
+                    x.values[i] * cos + x.values[i - 1] * sin
+                }
             })
             .collect();
         Model::single("et_vk.apply_rotary_emb_interleaved.default", &[&x, &freqs], &[], DType::F32, &x.dims)

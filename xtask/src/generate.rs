@@ -60,6 +60,8 @@ fn payload_reader(python: &Python) -> Result<Generated> {
     let schema = root().join("schema/vulkan_payload.fbs");
     process::run(Command::new(flatc).args(["--rust", "-o"]).arg(&folder).arg(schema))?;
     let written = folder.join(name);
+    let style = root().join("rustfmt.toml");
+    process::run(Command::new("rustfmt").args(["--edition", "2024", "--config-path"]).arg(style).arg(&written))?;
     let text = fs::read_to_string(&written).map_err(|error| format!("{} is unreadable: {error}", written.display()))?;
     Ok(Generated { path: root().join("schema").join(name), text })
 }

@@ -37,17 +37,13 @@ impl Plugin {
     /// Loads the plug-in at `path`; fails when it is no plug-in of this version.
     pub fn load(path: &Path) -> Result<Self> {
         // SAFETY: the initialisers of the library register a delegate and touch nothing of this program.
-        let library = unsafe { Library::new(path) }.map_err(|error| {
-            Error::host(format!("cannot load the delegate from {}: {error}", path.display()))
-        })?;
+        let library = unsafe { Library::new(path) }
+            .map_err(|error| Error::host(format!("cannot load the delegate from {}: {error}", path.display())))?;
         let plugin = Self { library };
         // SAFETY: the signature is that of the header of ABI_VERSION; this function never changes.
         let version = unsafe { plugin.symbol::<unsafe extern "C" fn() -> u32>("etwgpu_abi_version")?() };
         if version != ABI_VERSION {
-            return Err(Error::host(format!(
-                "{}: found ABI {version}, expected {ABI_VERSION}",
-                path.display()
-            )));
+            return Err(Error::host(format!("{}: found ABI {version}, expected {ABI_VERSION}", path.display())));
         }
         Ok(plugin)
     }
@@ -64,10 +60,7 @@ impl Plugin {
         let candidates: Vec<_> = places.map(|folder| folder.join(FILE_NAME)).collect();
         candidates.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
             let list: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
-            Error::host(format!(
-                "found no delegate at {}; build it with CMake, or set ETWGPU_BACKEND",
-                list.join(", ")
-            ))
+            Error::host(format!("found no delegate at {}; build it with CMake, or set ETWGPU_BACKEND", list.join(", ")))
         })
     }
 
@@ -79,18 +72,16 @@ impl Plugin {
         // SAFETY: `memory` is a valid place of the layout that the header declares.
         match unsafe { read(&raw mut memory) } {
             0 => Ok(memory),
-            status => Err(Error::host(format!(
-                "cannot read the device memory: status {status}, {}",
-                self.last_error()?
-            ))),
+            status => {
+                Err(Error::host(format!("cannot read the device memory: status {status}, {}", self.last_error()?)))
+            }
         }
     }
 
     /// The delegate's sentence on the last failure of the calling thread; empty when there was none.
     pub fn last_error(&self) -> Result<String> {
         // SAFETY: the signature is that of the header of ABI_VERSION, which `load` has checked.
-        let read =
-            unsafe { self.symbol::<unsafe extern "C" fn(*mut u8, usize) -> usize>("etwgpu_last_error")? };
+        let read = unsafe { self.symbol::<unsafe extern "C" fn(*mut u8, usize) -> usize>("etwgpu_last_error")? };
         // SAFETY: a null buffer of no bytes is allowed and asks for the length.
         let len = unsafe { read(std::ptr::null_mut(), 0) };
         let mut text = vec![0u8; len + 1];
@@ -104,7 +95,6 @@ impl Plugin {
     /// `T` must be the function pointer type that the header declares for `name`.
     unsafe fn symbol<T>(&self, name: &str) -> Result<Symbol<'_, T>> {
         // SAFETY: the caller promises the type.
-        unsafe { self.library.get(name) }
-            .map_err(|error| Error::host(format!("the delegate lacks {name}: {error}")))
+        unsafe { self.library.get(name) }.map_err(|error| Error::host(format!("the delegate lacks {name}: {error}")))
     }
 }

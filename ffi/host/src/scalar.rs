@@ -51,9 +51,10 @@ impl ScalarType {
     }
 
     pub(crate) fn from_number(number: i32) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|known| *known as i32 == number).ok_or_else(|| {
-            Error::host(format!("tensor: found scalar type {number}, expected one of {:?}", Self::ALL))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|known| *known as i32 == number)
+            .ok_or_else(|| Error::host(format!("tensor: found scalar type {number}, expected one of {:?}", Self::ALL)))
     }
 }
 

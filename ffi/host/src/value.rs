@@ -118,9 +118,7 @@ impl Value {
                 let scalar_type = ScalarType::from_number(raw.scalar_type)?;
                 Tensor::from_bytes(scalar_type, &raw.sizes, raw.bytes).map(Value::Tensor)
             }
-            _ => Err(Error::host(
-                "value: found a list or a string, expected a tensor, a number, a flag or none",
-            )),
+            _ => Err(Error::host("value: found a list or a string, expected a tensor, a number, a flag or none")),
         }
     }
 }

@@ -18,10 +18,7 @@ fn tensor(scalar_type: ScalarType, sizes: &[i32]) -> ValueInfo {
 fn a_method_describes_itself() -> Result<()> {
     let mut program = load(&[], false)?;
     assert!(program.method_names()?.contains(&"forward".to_owned()));
-    assert_eq!(
-        program.inputs("forward")?,
-        [tensor(ScalarType::Long, &[1, 127]), tensor(ScalarType::Long, &[1])]
-    );
+    assert_eq!(program.inputs("forward")?, [tensor(ScalarType::Long, &[1, 127]), tensor(ScalarType::Long, &[1])]);
     assert_eq!(program.outputs("forward")?, [tensor(ScalarType::Float, &[1, 512])]);
     assert_eq!(program.execute("get_vocab_size", Vec::new())?, [Value::Int(512)]);
     Ok(())

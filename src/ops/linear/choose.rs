@@ -136,7 +136,8 @@ mod tests {
         };
         let varying = Caps { subgroup: Some((8, 32)), ..Caps::minimal() };
         let column = WeightLayout::ByColumn;
-        let gemv = |rows, columns, lanes, split| Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } };
+        let gemv =
+            |rows, columns, lanes, split| Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } };
         let plain = |rows, columns| Algorithm::Gemv { rows, columns, team: Team::Workgroup };
         let table = [
             (1, 128256, 2048, column, &subgroups, gemv(1, 8, 32, 1)),

@@ -113,7 +113,8 @@ mod tests {
             assert_eq!(names, ["half_rows", "gemm_coop"]);
             for step in steps {
                 let text = assemble(&step.kernel);
-                let module = naga::front::wgsl::parse_str(&text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
+                let module =
+                    naga::front::wgsl::parse_str(&text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
                 let all = naga::valid::Capabilities::all();
                 let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), all);
                 if let Err(e) = validator.validate(&module) {

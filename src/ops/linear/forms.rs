@@ -43,7 +43,9 @@ fn linear_q4gsw(lower: &mut Lower<'_>) -> Result<()> {
     let [groups, padded] = sizes(lower, scales, "scales")?;
     if !matches!(packed.dtype, DType::U8 | DType::I8) || width != k.div_ceil(8) * 4 {
         let wanted = k.div_ceil(8) * 4;
-        return Err(lower.refuse(format!("the weight is {} {}, K = {k} needs uint8 [N, {wanted}]", packed.dtype, packed.dims)));
+        return Err(
+            lower.refuse(format!("the weight is {} {}, K = {k} needs uint8 [N, {wanted}]", packed.dtype, packed.dims))
+        );
     }
     let group = u32::try_from(group).ok().filter(|&g| g > 0);
     let group = group.ok_or_else(|| lower.refuse("the group size is not positive"))?;

@@ -88,7 +88,9 @@ impl Product {
 
     fn params(&self, tiles_m: u32, tiles_n: u32) -> Params {
         let (group, scale_k, scale_n) = match &self.weights {
-            Weights::Q4 { scales, group, .. } if scales.swapped => (*group, 1, scales.dims.iter().copied().next().unwrap_or(1)),
+            Weights::Q4 { scales, group, .. } if scales.swapped => {
+                (*group, 1, scales.dims.iter().copied().next().unwrap_or(1))
+            }
             Weights::Q4 { scales, group, .. } => (*group, scales.dims.last(), 1),
             Weights::Dense { .. } => (1, 0, 0),
         };

@@ -45,9 +45,8 @@ impl Text {
     ) -> Result<()> {
         let mut decoder = self.tokenizer.decode_stream(true);
         while let Some(token) = next()? {
-            let piece = decoder
-                .step(token)
-                .map_err(|error| Error::Host(format!("cannot decode token {token}: {error}")))?;
+            let piece =
+                decoder.step(token).map_err(|error| Error::Host(format!("cannot decode token {token}: {error}")))?;
             if let Some(piece) = piece {
                 show(&piece)?;
             }
@@ -57,7 +56,5 @@ impl Text {
 }
 
 fn chatml(prompt: &str) -> String {
-    format!(
-        "<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
-    )
+    format!("<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n")
 }
