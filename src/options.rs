@@ -1,6 +1,7 @@
 //! Runtime options: process-wide defaults, load-time runtime specs and compile specs, all parsed into [`Options`].
 
 use crate::error::{Error, Result};
+use crate::gpu::Caps;
 use crate::ops::{attention, linear};
 
 /// An option's value as ExecuTorch carries it.
@@ -79,6 +80,15 @@ impl Options {
             "adapter" => OptionValue::Str(self.adapter.clone().unwrap_or_default()),
             _ => return None,
         })
+    }
+
+    /// Why a device does not follow `enable_f16_accumulate_gemm`, if it does not.
+    pub fn f16_accumulate_refusal(&self, caps: &Caps) -> Option<&'static str> {
+        match (self.enable_f16_accumulate_gemm, caps.f16, caps.coop.is_empty() || self.force_f32_gemm) {
+            (false, ..) | (true, true, true) => None,
+            (true, false, _) => Some("the device has no shader-f16, sums stay f32"),
+            (true, true, false) => Some("cooperative matrices are faster and sum in f32"),
+        }
     }
 
     /// Reads one compile spec. Unknown ones belong to the exporter and are ignored.

@@ -46,6 +46,9 @@ impl Program {
     pub fn load_with(bytes: &[u8], data: &dyn DataSource, options: Options, profile: Profile) -> Result<Program> {
         let graph = payload::parse(bytes)?;
         let gpu = Gpu::open(options.adapter.as_deref(), profile)?;
+        if let Some(why) = options.f16_accumulate_refusal(gpu.caps()) {
+            log::warn!("enable_f16_accumulate_gemm: {why}");
+        }
         let graph = passes::run(graph, gpu.caps(), &options)?;
         let plan = Plan::new(graph, gpu.caps(), &options)?;
         let arena = Arena::new(&gpu, &plan, bytes, data)?;

@@ -34,6 +34,7 @@ fn rotate(
 ) -> Result<()> {
     const WG: u32 = 64;
     let out = lower.output(index, x.dims)?;
+    lower.expect_floating_output()?;
     let mut kernel =
         Kernel::new(source!("rope")).link(r.style).set("WG", WG).reads("x", x.elem).writes("out", out.elem);
     let mut binds: Vec<Bind> = vec![x.into(), out.into()];

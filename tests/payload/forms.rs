@@ -56,6 +56,8 @@ fn attention() {
     assert_refused(op, 8, Entry::Double(0.5), "dropout");
     assert_refused(op, 9, Entry::Bool(false), "causal");
     assert_refused(op, 10, Entry::Text("1".into()), "\"1\"");
+    assert_refused(op, 11, tensor(U8, &[1, 4, 2, 8]), "uint8");
+    assert_refused(op, 11, tensor(F32, &[1, 4, 2, 4]), "[1, 4, 2, 4]");
     let text = refusal(op, 5, Entry::Int(13));
     assert!(text.contains("13 with length 4 is outside 0..16"), "{text}");
 }
@@ -71,6 +73,12 @@ fn rotary_embeddings() {
     assert_refused(op, 3, tensor(F32, &[3, 8]), "[3, 8]");
     assert_refused(op, 3, tensor(I32, &[16, 8]), "int32");
     assert_refused(op, 4, Entry::Text("first".into()), "first");
+    let mut m = seeds::decoder();
+    let turned = m.payload.calls.iter().find(|(name, _)| name == op).unwrap().1[5];
+    let Entry::List(items) = m.payload.values[turned].clone() else { panic!("the results are no list") };
+    m.payload.values[items[1]] = tensor(I32, &[1, 4, 2, 8]);
+    let text = m.load().err().unwrap().to_string();
+    assert!(text.contains(op) && text.contains("int32"), "{text}");
     let text = refusal(op, 4, Entry::Int(-1));
     assert!(text.contains("-1 with length 4"), "{text}");
 }

@@ -91,6 +91,7 @@ fn sdpa_with_kv_cache(lower: &mut Lower<'_>) -> Result<()> {
     }
     let scale = lower.double_or(10, 1.0 / f64::from(d).sqrt())? as f32;
     let out = lower.output(0, q.dims)?;
+    lower.expect_floating_output()?;
     append(lower, k, k_cache, pos)?;
     append(lower, v, v_cache, pos)?;
     attend(lower, &Attention { q, k_cache, v_cache, out, pos, scale, seq, heads_q, heads_kv, d, capacity })
