@@ -151,4 +151,13 @@ mod tests {
             assert!(text.contains("sdpa_query_tile") && text.contains(&rows.to_string()), "{text}");
         }
     }
+
+    #[test]
+    fn an_ignored_f16_accumulation_says_why() {
+        let asked = Options { enable_f16_accumulate_gemm: true, ..Options::default() };
+        let half = Caps { f16: true, ..Caps::minimal() };
+        assert!(Options::default().f16_accumulate_refusal(&Caps::minimal()).is_none());
+        assert!(asked.f16_accumulate_refusal(&half).is_none());
+        assert!(asked.f16_accumulate_refusal(&Caps::minimal()).unwrap().contains("shader-f16"));
+    }
 }
