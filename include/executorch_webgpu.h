@@ -1,7 +1,7 @@
 #ifndef EXECUTORCH_WEBGPU_H
 #define EXECUTORCH_WEBGPU_H
 
-/* Generated from src/ffi.rs by cbindgen. Do not edit: run `cargo xtask generate`. */
+/* Generated from src/ffi by cbindgen. Do not edit: run `cargo xtask generate`. */
 
 #include <stdarg.h>
 #include <stdbool.h>

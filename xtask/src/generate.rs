@@ -68,8 +68,9 @@ fn payload_reader(python: &Python) -> Result<Generated> {
 
 fn c_header() -> Result<Generated> {
     let config = cbindgen::Config::from_file(root().join("cbindgen.toml"))?;
-    let builder = cbindgen::Builder::new().with_config(config).with_src(root().join("src/ffi.rs"));
-    let bindings = builder.generate().map_err(|error| format!("cbindgen cannot read src/ffi.rs: {error}"))?;
+    let builder = cbindgen::Builder::new().with_config(config);
+    let builder = builder.with_src(root().join("src/ffi/abi.rs")).with_src(root().join("src/ffi.rs"));
+    let bindings = builder.generate().map_err(|error| format!("cbindgen cannot read src/ffi: {error}"))?;
     let mut text = Vec::new();
     bindings.write(&mut text);
     let text = String::from_utf8(text).map_err(|error| format!("cbindgen wrote bytes that are not UTF-8: {error}"))?;
