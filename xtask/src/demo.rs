@@ -15,20 +15,20 @@ pub fn run(prompt: &str) -> Result {
     export::run(&python, "smollm2")?;
     heading("demo");
     let model = models_dir()?.join(MODEL);
-    let mut chat = etwgpu_chat(&python)?;
+    let mut chat = host_program(&python, "etwgpu-chat")?;
     chat.args(["--raw", "--max-new-tokens", "64", "--prompt", prompt]);
     chat.arg("--model").arg(model.join(format!("{MODEL}.pte")));
     process::run(chat.arg("--tokenizer").arg(model.join("tokenizer.json")))
 }
 
-/// Sets up, builds and runs `etwgpu-chat` with `arguments`.
-pub fn chat(arguments: &[&str]) -> Result {
+/// Sets up, builds and runs the host program `name` with `arguments`.
+pub fn run_program(name: &str, arguments: &[&str]) -> Result {
     let python = setup::run()?;
     compile::run(&python)?;
-    process::run(etwgpu_chat(&python)?.args(arguments))
+    process::run(host_program(&python, name)?.args(arguments))
 }
 
-fn etwgpu_chat(python: &Python) -> Result<Command> {
-    let arguments = ["run", "--quiet", "--release", "--package", "etwgpu-host", "--bin", "etwgpu-chat", "--"];
+fn host_program(python: &Python, name: &str) -> Result<Command> {
+    let arguments = ["run", "--quiet", "--release", "--package", "etwgpu-host", "--bin", name, "--"];
     compile::cargo(python, &arguments)
 }

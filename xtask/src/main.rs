@@ -1,5 +1,6 @@
 //! `cargo xtask COMMAND`: everything that takes more than one tool.
 
+mod bundle;
 mod ci;
 mod compile;
 mod demo;
@@ -23,7 +24,10 @@ usage: cargo xtask COMMAND
   build              setup, then build the delegate, the C++ programs and the chat program
   demo [PROMPT]      build, export SmolLM2 and let it continue PROMPT (default: \"The capital of France is\")
   chat ARGUMENTS     build, then run etwgpu-chat (--help shows its arguments)
+  bench ARGUMENTS    build, then run etwgpu-bench (--help shows its arguments)
   test               build, export the models and run all tests
+  bundle [--smollm2] [--check]
+                     pack tests, benches and models for a machine that has only a GPU driver; --check runs the pack here
   generate           rewrite the generated files
   generate --check   fail if a generated file differs from what would be written
   ci                 formatting, lints, documentation, generated files, then test";
@@ -46,7 +50,9 @@ fn run(words: &[&str]) -> Result {
         ["build"] => setup::run().and_then(|python| compile::run(&python)),
         ["demo"] => demo::run("The capital of France is"),
         ["demo", prompt] => demo::run(prompt),
-        ["chat", arguments @ ..] => demo::chat(arguments),
+        ["chat", arguments @ ..] => demo::run_program("etwgpu-chat", arguments),
+        ["bench", arguments @ ..] => demo::run_program("etwgpu-bench", arguments),
+        ["bundle", arguments @ ..] => bundle::run(arguments),
         ["test"] => test::run(),
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),

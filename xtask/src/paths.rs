@@ -18,6 +18,12 @@ pub fn build_dir() -> PathBuf {
     root().join("build")
 }
 
+/// Cargo's target folder: `$CARGO_TARGET_DIR`, or `target`.
+pub fn target_dir() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty());
+    root().join(named.unwrap_or_else(|| "target".into()))
+}
+
 /// This project's folder in the user's cache: `$XDG_CACHE_HOME` or `~/.cache`, then `executorch-webgpu`.
 pub fn cache_dir() -> Result<PathBuf> {
     let named = |key| std::env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -1,6 +1,6 @@
 //! System packages that the build and the tests need, installed on Debian and Ubuntu.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
@@ -49,7 +49,10 @@ fn missing_packages() -> Vec<Package> {
     let needs = [
         (!has_compiler(), Package { name: "g++", why: "compiles the C++ half of the delegate" }),
         (!has_venv(), Package { name: "python3-venv", why: "creates the Python environment for ExecuTorch" }),
-        (!has_vulkan_loader(), Package { name: "libvulkan1", why: "the Vulkan loader, through which the GPU is used" }),
+        (
+            vulkan_loader().is_none(),
+            Package { name: "libvulkan1", why: "the Vulkan loader, through which the GPU is used" },
+        ),
         (
             !has_vulkan_driver(),
             Package {
@@ -70,10 +73,13 @@ fn has_venv() -> bool {
         .is_ok_and(|python| succeeds(Command::new(python).args(["-c", "import ensurepip, venv"])))
 }
 
-fn has_vulkan_loader() -> bool {
+/// The Vulkan loader: where ldconfig or `LD_LIBRARY_PATH` has it.
+pub fn vulkan_loader() -> Option<PathBuf> {
     let known = output(Command::new("/sbin/ldconfig").arg("-p")).unwrap_or_default();
-    known.contains("libvulkan.so.1")
-        || named_paths("LD_LIBRARY_PATH").any(|dir| Path::new(&dir).join("libvulkan.so.1").exists())
+    let lines = known.lines().filter(|line| line.trim_start().starts_with("libvulkan.so.1 "));
+    let listed = lines.filter_map(|line| line.split_once(" => ")).map(|(_, path)| PathBuf::from(path));
+    let named = named_paths("LD_LIBRARY_PATH").map(|folder| Path::new(&folder).join("libvulkan.so.1"));
+    listed.chain(named).find(|path| path.exists())
 }
 
 fn has_vulkan_driver() -> bool {
