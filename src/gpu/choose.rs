@@ -1,28 +1,35 @@
+use std::sync::OnceLock;
+
 use super::device::ready;
 use crate::error::{Error, Result};
 
 const INSTALL: &str = "install a Vulkan driver (for a CPU: Mesa's lavapipe, Debian packages libvulkan1 and \
                        mesa-vulkan-drivers)";
 
-pub(super) fn instance() -> wgpu::Instance {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
-    descriptor.flags = wgpu::InstanceFlags::empty();
-    wgpu::Instance::new(descriptor)
+/// The one instance of the process. It is never dropped: drivers leave destructors in the threads that called them, and
+/// would be unloaded before those threads end.
+fn instance() -> &'static wgpu::Instance {
+    static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
+    INSTANCE.get_or_init(|| {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+        descriptor.flags = wgpu::InstanceFlags::empty();
+        wgpu::Instance::new(descriptor)
+    })
 }
 
-fn adapters(instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
-    ready(instance.enumerate_adapters(wgpu::Backends::all()))
+fn adapters() -> Vec<wgpu::Adapter> {
+    ready(instance().enumerate_adapters(wgpu::Backends::all()))
 }
 
 /// True when at least one adapter is there.
 pub fn adapter_available() -> bool {
-    !adapters(&instance()).is_empty()
+    !adapters().is_empty()
 }
 
 /// The adapter that `selector` names by index or by part of its name; without one, the most capable kind.
 pub(super) fn adapter(selector: Option<&str>) -> Result<wgpu::Adapter> {
-    let mut found = adapters(&instance());
+    let mut found = adapters();
     if found.is_empty() {
         return Err(Error::Device(format!("no GPU adapter found; {INSTALL}")));
     }

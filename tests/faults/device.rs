@@ -219,3 +219,14 @@ fn memory_that_runs_out_is_an_error_and_smaller_programs_still_run() {
         assert_eq!(step(&mut load(&Options::default())).unwrap(), expected);
     });
 }
+
+/// A driver may leave destructors in a thread that asked it something; they must still be there when the thread ends.
+#[test]
+fn threads_that_looked_for_adapters_may_end() {
+    for _ in 0..4 {
+        let threads = [(); 4].map(|()| std::thread::spawn(executorch_webgpu::gpu::adapter_available));
+        for thread in threads {
+            assert!(thread.join().unwrap());
+        }
+    }
+}
