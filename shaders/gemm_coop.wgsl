@@ -49,10 +49,9 @@ fn fetch(at: From, k0: u32) -> Fetched {
     var f: Fetched;
     let k = k0 + at.column * 4u;
     let inside = k < p.k8 * 8u;
-    let word = select(0u, k0 / 8u, inside);
     let scale = min(k, p.k - 1u) / GROUP * p.scale_k;
     for (var i = 0u; i < X_ITEMS; i++) { f.x[i] = x_half[at.x[i] + k0 / 4u]; }
-    for (var i = 0u; i < W_ITEMS; i++) { f.bits[i] = select(ZERO, weight[at.w[i] + word], inside); }
+    for (var i = 0u; i < W_ITEMS; i++) { f.bits[i] = select(ZERO, weight[select(0u, at.w[i] + k0 / 8u, inside)], inside); }
     for (var i = 0u; i < W_ITEMS; i++) { f.scale[i] = load_scales(at.scale[i] + scale); }
     return f;
 }
@@ -131,6 +130,6 @@ fn write_out(place: u32, lane: u32, row0: u32, col0: u32) {
     for (var i = lane; i < 256u; i += LANES) {
         let m = row0 + i / 16u;
         let n = col0 + i % 16u;
-        if (m < p.m && n < p.n) { store_out(m * p.n + n, epilogue(m, n, stage[place + i] * row_scale[m] / WEIGHT_SCALE)); }
+        if (m < p.m && n < p.n) { store_out(m * p.n + n, epilogue(m, n, stage[place + i] * (row_scale[m] / WEIGHT_SCALE))); }
     }
 }

@@ -1,22 +1,20 @@
 // Partial sums over every TEAM-th run of 32 k of 4-bit weights; k and the group are multiples of 32.
 //
 // A nibble n is never converted: placed in the mantissa of 1.0 it reads as 1 + n / 16 (bits 19 to 22) or 1 + n / 256
-// (bits 15 to 18). With x scaled by 16 or 256 the product is n x plus an offset that does not depend on the weight; the
-// offset and the zero point 8 leave the sum together, once per run.
+// (bits 15 to 18), and subtracting what 8 would read as leaves (n - 8) / 16 or (n - 8) / 256, exactly.
 const ONE: u32 = 0x3f800000u;
 
-fn upper(w: u32) -> f32 { return bitcast<f32>((w & 0x00780000u) | ONE); }
-fn lower(w: u32) -> f32 { return bitcast<f32>((w & 0x00078000u) | ONE); }
+fn sixteenth(w: u32) -> f32 { return bitcast<f32>((w & 0x00780000u) | ONE) - 1.5; }
+fn small(w: u32) -> f32 { return bitcast<f32>((w & 0x00078000u) | ONE) - 1.03125; }
 
-fn eight(part: ptr<function, array<Rows, NR>>, offset: ptr<function, Rows>, words: array<u32, NR>, at: Place, k: u32) {
-    var x = x8(at, k);
-    *offset += 24.0 * (x[0] + x[2] + x[4] + x[6] + x[7]) + 264.0 * (x[1] + x[3] + x[5]);
-    x = array<Rows, 8>(x[0] * 16.0, x[1] * 256.0, x[2] * 16.0, x[3] * 256.0, x[4] * 16.0, x[5] * 256.0, x[6] * 16.0, x[7] * 16.0);
+// Adds sixteenths of the sums of eight k.
+fn eight(part: ptr<function, array<Rows, NR>>, words: array<u32, NR>, at: Place, k: u32) {
+    let x = x8(at, k);
     for (var r = 0u; r < NR; r++) {
         let w = words[r];
-        let first = x[0] * upper(w << 19u) + x[1] * lower(w << 11u) + x[2] * upper(w << 11u) + x[3] * lower(w << 3u);
-        let second = x[4] * upper(w << 3u) + x[5] * lower(w >> 5u) + x[6] * upper(w >> 5u) + x[7] * upper(w >> 9u);
-        (*part)[r] += first + second;
+        let even = x[0] * sixteenth(w << 19u) + x[2] * sixteenth(w << 11u) + x[4] * sixteenth(w << 3u) + x[6] * sixteenth(w >> 5u);
+        let odd = x[1] * small(w << 11u) + x[3] * small(w << 3u) + x[5] * small(w >> 5u);
+        (*part)[r] += even + x[7] * sixteenth(w >> 9u) + 16.0 * odd;
     }
 }
 
@@ -28,19 +26,18 @@ fn accumulate(sums: ptr<function, array<Rows, NR>>, at: Place, member: u32) {
         for (var r = 0u; r < NR; r++) {
             let n = min(at.col + r, p.n - 1u);
             w[r] = weight[n * runs + v];
-            scale[r] = load_scales((v * 32u / p.group) * p.scale_k + n * p.scale_n);
+            scale[r] = load_scales((v * 32u / p.group) * p.scale_k + n * p.scale_n) * 16.0;
         }
         var part: array<Rows, NR>;
-        var offset: Rows;
         var words: array<u32, NR>;
         for (var r = 0u; r < NR; r++) { words[r] = w[r].x; }
-        eight(&part, &offset, words, at, v * 32u);
+        eight(&part, words, at, v * 32u);
         for (var r = 0u; r < NR; r++) { words[r] = w[r].y; }
-        eight(&part, &offset, words, at, v * 32u + 8u);
+        eight(&part, words, at, v * 32u + 8u);
         for (var r = 0u; r < NR; r++) { words[r] = w[r].z; }
-        eight(&part, &offset, words, at, v * 32u + 16u);
+        eight(&part, words, at, v * 32u + 16u);
         for (var r = 0u; r < NR; r++) { words[r] = w[r].w; }
-        eight(&part, &offset, words, at, v * 32u + 24u);
-        for (var r = 0u; r < NR; r++) { (*sums)[r] += scale[r] * (part[r] - offset); }
+        eight(&part, words, at, v * 32u + 24u);
+        for (var r = 0u; r < NR; r++) { (*sums)[r] += scale[r] * part[r]; }
     }
 }

@@ -92,7 +92,7 @@ impl Sequence {
         let device = (shop.gpu.caps(), shop.options);
         self.lowered = shop.plan.lower_all(&mut self.shapes, &mut self.symints, host, device)?;
         self.collect_bounds();
-        self.check_bounds(shop.plan)?;
+        self.check_bounds(shop.plan, usize::MAX)?;
         self.make(shop, live)?;
         self.key = Some(key.to_vec());
         Ok(())
@@ -146,34 +146,30 @@ impl Sequence {
         Ok(())
     }
 
-    /// Asks the nodes that depend on per-call numbers again. Returns false when a shape came out different, so that
-    /// everything has to be built anew. Fails, with nothing submitted, when a number is out of bounds.
+    /// Asks the nodes that depend on per-call numbers again, in order. Returns false when a shape came out different, so
+    /// that everything has to be built anew. Fails, with nothing submitted, when a number is out of bounds.
     pub fn refresh(&mut self, shop: &mut Workshop<'_>, host: HostRead<'_>) -> Result<bool> {
-        let mut tensor_nodes = Vec::new();
-        for node in self.volatile.clone() {
-            if self.lowered.get(node).is_some_and(|l| l.symint.is_some()) {
-                let lowered = self.lower(shop, node, host)?;
-                apply(&lowered, &mut self.shapes, &mut self.symints);
-            } else {
-                tensor_nodes.push(node);
-            }
-        }
-        self.check_bounds(shop.plan)?;
-        for node in tensor_nodes {
-            let lowered = self.lower(shop, node, host)?;
-            let Some(known) = self.lowered.get_mut(node) else { continue };
-            if lowered.shapes != known.shapes {
-                return Ok(false);
-            }
-            if lowered == *known {
-                continue;
-            }
-            if lowered.steps.len() != known.steps.len() || lowered.scratch != known.scratch {
-                return Ok(false);
+        let mut changed = Vec::new();
+        for (index, node) in self.volatile.clone().into_iter().enumerate() {
+            let answer = self.lower(shop, node, host);
+            let same = |new: &Lowered, old: &Lowered| {
+                new.shapes == old.shapes && new.steps.len() == old.steps.len() && new.scratch == old.scratch
+            };
+            let known = self.lowered.get_mut(node).filter(|known| answer.as_ref().is_ok_and(|new| same(new, known)));
+            let Some(known) = known else {
+                // A number out of bounds explains better than what it leads to.
+                self.check_bounds(shop.plan, index)?;
+                return answer.map(|_| false);
+            };
+            let lowered = answer?;
+            apply(&lowered, &mut self.shapes, &mut self.symints);
+            if lowered.steps != known.steps {
+                changed.push(node);
             }
             *known = lowered;
-            self.patch(shop, node)?;
         }
+        self.check_bounds(shop.plan, self.volatile.len())?;
+        changed.into_iter().try_for_each(|node| self.patch(shop, node))?;
         Ok(true)
     }
 
@@ -204,10 +200,16 @@ impl Sequence {
         }
     }
 
-    fn check_bounds(&self, plan: &Plan) -> Result<()> {
+    /// Checks the bounds on all numbers but those that volatile nodes from the `fresh`-th on have still to compute.
+    fn check_bounds(&self, plan: &Plan, fresh: usize) -> Result<()> {
+        let stale = self.volatile.iter().skip(fresh).filter_map(|&node| self.lowered.get(node)?.symint);
+        let stale: Vec<usize> = stale.map(|(id, _)| id.index()).collect();
         self.bounds.iter().try_for_each(|bound| {
             let id = plan.slots.iter().position(|&slot| slot == bound.value.slot);
-            bound.check(id.and_then(|id| self.symints.get(id)).copied().unwrap_or(0))
+            match id.filter(|id| !stale.contains(id)).and_then(|id| self.symints.get(id)) {
+                Some(&live) => bound.check(live),
+                None => Ok(()),
+            }
         })
     }
 

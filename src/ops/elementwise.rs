@@ -74,7 +74,7 @@ pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<
     let tensors: Vec<Operand> = map.inputs.iter().filter_map(|(_, input)| input.tensor()).collect();
     let strides: Vec<Vec<u32>> = tensors.iter().map(|x| broadcast_strides(x.dims, out.dims)).collect();
     let layout = Layout::new(&out.dims, &strides);
-    let (mut binds, mut scalars) = (Vec::new(), map.scalars);
+    let (mut binds, mut scalars, mut numbers) = (Vec::new(), map.scalars, 0);
     for &(name, input) in map.inputs {
         let body = match input {
             Input::Tensor(x) => {
@@ -84,8 +84,12 @@ pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<
                 text
             }
             Input::Number(number) => {
-                scalars[1] = number;
-                "C(p.t)".into()
+                let (slot, name) = if numbers == 0 { (1, "C(p.t)") } else { (0, "C(p.s)") };
+                numbers += 1;
+                if let Some(scalar) = scalars.get_mut(slot) {
+                    *scalar = number;
+                }
+                name.into()
             }
             Input::Index => "vec4<u32>(4u * q) + vec4<u32>(0u, 1u, 2u, 3u)".into(),
         };

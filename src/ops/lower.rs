@@ -234,6 +234,15 @@ impl<'a> Lower<'a> {
         self.output_tensor(index).map(|(_, tensor)| tensor.max)
     }
 
+    /// Who uses the outputs of this node: an operator, or the caller.
+    pub fn output_reader(&self) -> Option<&'a str> {
+        let graph = self.env.graph;
+        let outputs = graph.defines(self.node);
+        let reader = graph.nodes.iter().find(|node| graph.reads(node).iter().any(|id| outputs.contains(id)));
+        let caller = graph.outputs.iter().any(|id| outputs.contains(id)).then_some("the caller");
+        reader.map(|node| node.op.as_str()).or(caller)
+    }
+
     /// Gives output `index` its live shape.
     pub fn output(&mut self, index: usize, dims: Dims) -> Result<Operand> {
         let (id, tensor) = self.output_tensor(index)?;

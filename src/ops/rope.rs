@@ -55,7 +55,7 @@ fn split(lower: &Lower<'_>, x: Operand) -> Result<(u32, u32, u32)> {
     }
 }
 
-fn query_and_key(lower: &mut Lower<'_>, rotation: impl Fn(&Lower<'_>, u32, u32) -> Result<Rotation>) -> Result<()> {
+fn query_and_key(lower: &mut Lower<'_>, rotation: impl Fn(&mut Lower<'_>, u32, u32) -> Result<Rotation>) -> Result<()> {
     for index in 0..2 {
         let x = lower.tensor(index)?;
         let shape = split(lower, x)?;
@@ -90,10 +90,12 @@ fn halves(lower: &mut Lower<'_>) -> Result<()> {
     let start = lower.dyn_int(4)?;
     let cos = lower.tensor(2)?;
     let (columns, positions) = (cos.dims.last(), cos.dims.numel() / cos.dims.last().max(1));
-    let q = lower.tensor(0)?;
-    let (rows, _, _) = split(lower, q)?;
-    lower.bound(start, rows, positions, "position in the rotary tables")?;
+    let sin = lower.tensor(3)?;
+    if sin.dims != cos.dims {
+        return Err(lower.refuse(format!("the tables are {} and {}", cos.dims, sin.dims)));
+    }
     query_and_key(lower, |lower, rows, d| {
+        lower.bound(start, rows, positions, "position in the rotary tables")?;
         if columns > d || columns % 2 != 0 {
             return Err(lower.refuse(format!("tables of {columns} columns do not fit heads of {d}")));
         }

@@ -9,26 +9,21 @@ const SCALES: usize = 2;
 /// Constant scales that only 4-bit linear layers read are kept `[columns, groups]` on the device: the scales of one column
 /// lie side by side, as its weights do.
 pub fn run(mut graph: Graph, _: &Caps, _: &Options) -> Result<Graph> {
-    let layers = graph.nodes.iter().filter(|node| node.op == LINEAR);
-    let scales: Vec<ValueId> = layers.filter_map(|node| node.args.get(SCALES).copied()).collect();
-    for id in scales {
-        if only_scales(&graph, id)
-            && let Some(Value::Tensor(tensor)) = graph.values.get_mut(id.index())
-        {
-            tensor.swapped = tensor.constant.is_some() && tensor.max.len() == 2;
+    let mut uses = vec![0u32; graph.values.len()];
+    let mut as_scales = uses.clone();
+    let count = |counts: &mut Vec<u32>, id: ValueId| counts.get_mut(id.index()).into_iter().for_each(|n| *n += 1);
+    graph.inputs.iter().chain(&graph.outputs).for_each(|&id| count(&mut uses, id));
+    for node in &graph.nodes {
+        graph.reads(node).into_iter().chain(graph.defines(node)).for_each(|id| count(&mut uses, id));
+        let scales = node.args.get(SCALES).filter(|_| node.op == LINEAR);
+        scales.into_iter().for_each(|&id| count(&mut as_scales, id));
+    }
+    for (value, (uses, as_scales)) in graph.values.iter_mut().zip(uses.into_iter().zip(as_scales)) {
+        if let Value::Tensor(tensor) = value {
+            tensor.swapped = as_scales > 0 && uses == as_scales && tensor.constant.is_some() && tensor.max.len() == 2;
         }
     }
     Ok(graph)
-}
-
-fn only_scales(graph: &Graph, id: ValueId) -> bool {
-    let uses = |node: &crate::graph::Node| {
-        graph.reads(node).into_iter().chain(graph.defines(node)).filter(|&v| v == id).count()
-    };
-    let as_scales = |node: &crate::graph::Node| usize::from(node.op == LINEAR && node.args.get(SCALES) == Some(&id));
-    !graph.inputs.contains(&id)
-        && !graph.outputs.contains(&id)
-        && graph.nodes.iter().all(|node| uses(node) == as_scales(node))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Payload bytes -> verified view -> owned [`Graph`]. Nothing in the bytes is trusted.
+//! Payload bytes -> verified view -> owned [`Graph`](crate::graph::Graph). Nothing in the bytes is trusted.
 
 mod header;
 mod read;

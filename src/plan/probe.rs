@@ -85,19 +85,29 @@ fn lower_all(plan: &Plan, shapes: &[Dims], caps: &Caps, options: &Options) -> Re
     let is_symint = |id: &ValueId| matches!(plan.graph.value(*id), Value::SymInt);
     let mut unknown: HashSet<ValueId> = plan.graph.inputs.iter().copied().filter(is_symint).collect();
     for (index, node) in plan.graph.nodes.iter().enumerate() {
-        let numbers: Vec<ValueId> = plan.graph.reads(node).into_iter().filter(is_symint).collect();
+        let reads = plan.graph.reads(node);
+        let numbers: Vec<ValueId> = reads.iter().copied().filter(is_symint).collect();
         let late: Vec<ValueId> = numbers.iter().copied().filter(|id| unknown.contains(id)).collect();
+        let late_shape = reads.iter().any(|id| !is_symint(id) && unknown.contains(id));
         let host = |_: ValueId, _: usize| Ok(0);
         let lower = |symints: &[i32]| plan.lower_one(index, &probe.shapes, symints, &host, (caps, options));
         let lowered = match lower(&probe.symints) {
+            // A tensor whose shape hangs on a number that only a call brings may be anything yet.
+            Err(_) if late_shape => {
+                probe.complete = false;
+                largest(plan, node)
+            }
+            // A refusal that other numbers would not change is final.
             Err(error) if !late.is_empty() && !lower(&others(&probe.symints, &late)).is_err_and(|e| e == error) => {
                 probe.complete = false;
                 largest(plan, node)
             }
             other => other?,
         };
-        if !late.is_empty() || (lowered.volatile && numbers.is_empty()) {
+        if !late.is_empty() || late_shape || (lowered.volatile && numbers.is_empty()) {
             unknown.extend(lowered.symint.map(|(id, _)| id));
+            let shrunk = |(id, dims): &(ValueId, Dims)| plan.graph.tensor(*id).is_some_and(|t| t.max != *dims);
+            unknown.extend(lowered.shapes.iter().filter(|shape| shrunk(shape)).map(|(id, _)| *id));
         }
         apply(&lowered, &mut probe.shapes, &mut probe.symints);
         probe.lowered.push(lowered);

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::{Storage, StorageKind};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
-use crate::graph::{DType, Graph, Node, Tensor, Value, ValueId};
+use crate::graph::{DType, Dims, Graph, Node, Tensor, Value, ValueId};
 use crate::ops::Op;
 use crate::shader::Elem;
 
@@ -18,7 +18,7 @@ pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<
     let written = written(graph, ops);
     let mut of = vec![NONE; graph.values.len()];
     let mut storages: Vec<Storage> = Vec::new();
-    let mut constants: HashMap<(String, DType, Elem, bool), u32> = HashMap::new();
+    let mut constants: HashMap<(String, DType, Elem, Option<Dims>), u32> = HashMap::new();
     for (index, value) in graph.values.iter().enumerate() {
         let Value::Tensor(tensor) = value else { continue };
         let elem = Elem::of(tensor.dtype, caps.f16);
@@ -26,7 +26,9 @@ pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<
         let fresh = storages.len() as u32;
         let shared = match tensor.constant.and_then(|c| graph.constants.get(c as usize)) {
             Some(constant) if !is_written => {
-                *constants.entry((format!("{constant:?}"), tensor.stored, elem, tensor.swapped)).or_insert(fresh)
+                // Swapping depends on the shape: equal bytes of another shape are other bytes on the device.
+                let swapped = tensor.swapped.then_some(tensor.max);
+                *constants.entry((format!("{constant:?}"), tensor.stored, elem, swapped)).or_insert(fresh)
             }
             _ => fresh,
         };

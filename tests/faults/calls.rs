@@ -105,7 +105,7 @@ fn positions_beyond_the_cache() {
         (2, 15, "15 with length 2 is outside 0..16"),
         (1, -1, "-1 with length 1 is outside 0..16"),
         (1, i64::from(i32::MIN), "-2147483648 with length 1"),
-        (1, i64::from(i32::MAX), "2147483648 does not fit 32 bits"),
+        (1, i64::from(i32::MAX), "2147483647 with length 1 is outside 0..16"),
         (1, 1 << 40, "1099511627776 does not fit 32 bits"),
     ] {
         let inputs = seeds::decoder_inputs(seq, pos);

@@ -118,3 +118,37 @@ fn a_shape_that_only_a_call_tells_is_known_when_it_does() {
     assert!(error.to_string().contains("aten.view_copy.default"), "{error}");
     program.execute(&[tensor(&data, &data.bytes()), HostValue::Int(1)], &mut results).unwrap();
 }
+
+/// `t = x[:n]`, `k = t.shape[0]`, `pos = 8 - k + n - 1`: always 7, whatever n is. `k` must follow `t` within one call, and
+/// operators that dislike an empty `t` must not refuse the program before a call says what n is.
+#[test]
+fn a_size_that_follows_from_a_number_is_fresh_in_every_call() {
+    let mut m = Model::new();
+    let x = m.input(DType::F32, &[8, 4]);
+    let length = m.input(DType::I64, &[1]);
+    let value = m.input(DType::F32, &[1, 1, 1, 4]);
+    let [zero, one, eight, minus, none] = [m.int(0), m.int(1), m.int(8), m.int(-1), m.null()];
+    let [n, k, left, sum, pos] = [(); 5].map(|()| m.symint());
+    m.op("et_vk.select_as_symint.default", &[length, zero, zero, n]);
+    let t = m.tensor(DType::F32, &[8, 4]);
+    m.op("aten.slice_copy.Tensor", &[x, zero, zero, n, one, t]);
+    let last = m.tensor(DType::F32, &[4]);
+    m.op("aten.select_copy.int", &[t, zero, minus, last]);
+    m.op("sym_size.int", &[t, zero, k]);
+    m.op("sub", &[eight, k, left]);
+    m.op("add", &[left, n, sum]);
+    m.op("sub", &[sum, one, pos]);
+    let cache = m.constant(&Data::f32(&[1, 8, 1, 4], vec![0.0; 32]));
+    let [q, out] = [value, m.tensor(DType::F32, &[1, 1, 1, 4])];
+    let second = m.constant(&Data::f32(&[1, 8, 1, 4], vec![1.0; 32]));
+    m.op("sdpa_with_kv_cache.default", &[q, value, value, cache, second, pos, one, none, none, none, none, out]);
+    m.output(last);
+    m.output(out);
+    let mut running = m.load().unwrap();
+    let rows = Data::random(DType::F32, &[8, 4], (-1.0, 1.0), 5);
+    let new = Data::random(DType::F32, &[1, 1, 1, 4], (-1.0, 1.0), 6);
+    for n in [3usize, 7, 1, 8, 3] {
+        let got = running.run(&[&rows, &Data::i64(&[1], &[n as i64]), &new]).unwrap();
+        assert_eq!(got[0].values, rows.values[(n - 1) * 4..n * 4], "n = {n}");
+    }
+}

@@ -247,6 +247,17 @@ fn forms_that_do_not_run_are_refused_by_name() {
 }
 
 #[test]
+fn the_unwritten_result_of_update_cache_is_not_handed_out() {
+    let mut m = Model::new();
+    let value = m.input(DType::F32, &[1, 1, 1, 4]);
+    let initial = Data::f32(&[1, 2, 1, 4], vec![0.0; 8]);
+    let (cache, at, out) = (m.constant(&initial), m.int(0), m.tensor(DType::F32, &initial.dims));
+    m.op("update_cache.default", &[value, cache, at, out]);
+    m.output(out);
+    assert!(m.load().err().unwrap().to_string().contains("read the cache"));
+}
+
+#[test]
 fn update_cache_writes_its_rows_and_no_others() {
     for (rows, heads, d, capacity, pos) in [(2, 2, 4, 8, 0), (2, 2, 4, 8, 5), (3, 4, 8, 16, 10), (1, 1, 4, 1, 0)] {
         let value = Data::random(DType::F32, &[1, rows, heads, d], (-1.0, 1.0), 80);

@@ -155,6 +155,57 @@ fn q4_rows_of_any_magnitude_keep_their_accuracy() {
 }
 
 #[test]
+fn one_row_of_any_magnitude_keeps_its_accuracy() {
+    let (k, n) = (2048, 16);
+    let w = q4::random(n, k, 32, 22);
+    for range in [(-1e35, 1e35), (1e29, 1e30), (0.5, 1.5), (1e-30, 2e-30)] {
+        let x = Data::random(DType::F32, &[1, k], range, 23);
+        let want = product(&x.values, &w.dense, (1, n, k));
+        let size: f64 = x.values.iter().map(|v| v.abs() * 0.16).sum();
+        let got = q4_model(&x, &w, None, &[1, n]).load().unwrap().run(&[&x]).unwrap();
+        for (a, b) in got[0].values.iter().zip(&want) {
+            assert!((a - b).abs() <= 1e-6 * size, "{range:?}: {a} instead of {b}");
+        }
+    }
+}
+
+#[test]
+fn layers_with_equal_scale_bytes_of_other_shapes_keep_their_own() {
+    let scales: Vec<f64> = (1..=64).map(f64::from).collect();
+    let x = Data::random(DType::F32, &[2, 128], (-1.0, 1.0), 24);
+    let mut m = Model::new();
+    let input = m.input(DType::F32, &x.dims);
+    let (group, none) = (m.int(32), m.null());
+    let mut wanted = Vec::new();
+    for (groups, n) in [(4, 16), (2, 32)] {
+        let k = groups * 32;
+        let packed = Data::random(DType::U8, &[n, k / 2], (0.0, 255.0), u64::from(n));
+        let table = Data::f32(&[groups, n], scales.clone());
+        let mut rows = input;
+        let mut values = x.values.clone();
+        if k != 128 {
+            let (dim, start, end, step) = (m.int(1), m.int(0), m.int(i64::from(k)), m.int(1));
+            rows = m.tensor(DType::F32, &[2, k]);
+            m.op("aten.slice_copy.Tensor", &[input, dim, start, end, step, rows]);
+            values = values.chunks(128).flat_map(|row| row[..k as usize].to_vec()).collect();
+        }
+        let (w, s) = (m.constant(&packed), m.constant(&table));
+        let out = m.tensor(DType::F32, &[2, n]);
+        m.op("et_vk.linear_q4gsw.default", &[rows, w, s, group, none, out]);
+        m.output(out);
+        let nibble = |row: u32, i: u32| (packed.values[(row * k / 2 + i / 2) as usize] as u32 >> (4 * (i % 2))) & 15;
+        let weight = |row: u32, i: u32| (f64::from(nibble(row, i)) - 8.0) * scales[(i / 32 * n + row) as usize];
+        let dense: Vec<f64> = (0..n).flat_map(|row| (0..k).map(move |i| (row, i))).map(|(r, i)| weight(r, i)).collect();
+        wanted.push((n, product(&values, &dense, (2, n, k))));
+    }
+    m.check(&[&x], |out| {
+        for (got, (n, want)) in out.iter().zip(&wanted) {
+            assert_close(got, &[2, *n], want, (1e-2, 1e-4));
+        }
+    });
+}
+
+#[test]
 fn q4_multiplies_in_f32_when_told() {
     let (m, k, n) = (40, 256, 72);
     let w = q4::random(n, k, 32, 20);

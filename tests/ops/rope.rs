@@ -88,6 +88,22 @@ fn a_start_outside_the_tables_is_refused() {
 }
 
 #[test]
+fn tables_of_different_sizes_are_refused() {
+    let mut m = Model::new();
+    let (q, k) = (m.input(DType::F32, &[1, 4, 1, 8]), m.input(DType::F32, &[1, 16, 1, 8]));
+    let (cos, short, sin) =
+        (m.input(DType::F32, &[16, 8]), m.input(DType::F32, &[4, 8]), m.input(DType::F32, &[16, 8]));
+    let (a, b, pos) = (m.tensor(DType::F32, &[1, 4, 1, 8]), m.tensor(DType::F32, &[1, 16, 1, 8]), m.int(12));
+    let outputs = m.list(&[a, b]);
+    m.output(a);
+    let mut uneven = m.clone();
+    uneven.op("et_vk.apply_rotary_emb_hf.default", &[q, k, cos, short, pos, outputs]);
+    assert!(uneven.load().err().unwrap().to_string().contains("the tables are"));
+    m.op("et_vk.apply_rotary_emb_hf.default", &[q, k, cos, sin, pos, outputs]);
+    assert!(m.load().err().unwrap().to_string().contains("12 with length 16"));
+}
+
+#[test]
 fn one_table_of_pairs() {
     for (b, n, c) in [(1u32, 4u32, 8u32), (2, 3, 8), (1, 5, 4), (1, 2, 16)] {
         let x = Data::random(DType::F32, &[b, n, c], (-1.0, 1.0), 5);

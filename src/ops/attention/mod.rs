@@ -49,8 +49,8 @@ fn append(lower: &mut Lower<'_>, value: Operand, cache: Operand, pos: DynInt) ->
 fn update_cache(lower: &mut Lower<'_>) -> Result<()> {
     let (value, cache) = (lower.tensor(0)?, lower.tensor(1)?);
     let pos = lower.dyn_int(2)?;
-    if lower.declared_output(0).is_ok_and(|declared| declared.len() == cache.dims.len()) {
-        lower.output(0, cache.dims)?;
+    if let Some(reader) = lower.output_reader() {
+        return Err(lower.unsupported(format!("its result is read by {reader}; read the cache instead")));
     }
     append(lower, value, cache, pos)
 }

@@ -61,7 +61,7 @@ fn halve(lower: &mut Lower<'_>, product: &Product, (half, row_scale): (Bind, Bin
         .reads("x", product.x.elem)
         .role("half", RoleType::Array("vec4<f16>"), Access::Write)
         .role("row_scale", RoleType::Array("f32"), Access::Write);
-    let params = Params::new().u32(product.k).u32(width).f32(TOP);
+    let params = Params::new().u32(product.k).u32(width).u32(product.m).f32(TOP);
     lower.step(kernel, &[product.x.into(), half, row_scale], params, u64::from(product.m))
 }
 

@@ -112,7 +112,7 @@ impl Product {
     /// True when the factors may be rounded to f16: 4-bit weights whose scales hold for whole octets, unless forbidden.
     fn halves(&self, lower: &Lower<'_>) -> bool {
         let octets = matches!(self.weights, Weights::Q4 { group, .. } if group % 8 == 0);
-        octets && lower.caps().f16 && !lower.env.options.force_f32_gemm
+        octets && self.k > 0 && lower.caps().f16 && !lower.env.options.force_f32_gemm
     }
 
     /// True when sums may run in f16: asked for, possible, and short enough between two f32 additions.
