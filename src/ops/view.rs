@@ -32,15 +32,17 @@ fn finish(lower: &mut Lower<'_>, x: Operand, dims: Dims) -> Result<()> {
 fn view(lower: &mut Lower<'_>) -> Result<()> {
     let x = lower.tensor(0)?;
     let requested = lower.ints(1)?;
-    match resolve(&requested, x.dims.numel()) {
+    match resolve(&requested, x.dims, lower.max(x)) {
         Some(sizes) => finish(lower, x, Dims::new(&sizes)?),
         None => Err(lower.refuse(format!("{} does not view as {requested:?}", x.dims))),
     }
 }
 
-/// The requested sizes with `count` elements: a -1 is inferred; where literal sizes stand for the bound of a dimension
-/// that is smaller now, the leftmost one that can shrink to the right count does.
-fn resolve(requested: &[i64], count: u32) -> Option<Vec<u32>> {
+/// The requested sizes for a tensor of shape `live` and bound `max`: a -1 is inferred; literal sizes may stand for a bound
+/// that is smaller now, and then one of them shrinks: the one that equals the bound of a dimension that shrank alike, if
+/// need be at the same place, or the only one that can. `None` when nothing fits or when it cannot be told which shrinks.
+fn resolve(requested: &[i64], live: Dims, max: Dims) -> Option<Vec<u32>> {
+    let count = live.numel();
     let fill = |axis: usize| {
         let others = |(other, &size): (usize, &i64)| if other == axis { Some(1) } else { u32::try_from(size).ok() };
         let mut sizes: Vec<u32> = requested.iter().enumerate().map(others).collect::<Option<_>>()?;
@@ -56,8 +58,19 @@ fn resolve(requested: &[i64], count: u32) -> Option<Vec<u32>> {
     if sizes.iter().fold(1u64, |product, &size| product.saturating_mul(u64::from(size))) == u64::from(count) {
         return Some(sizes);
     }
-    let shrunk = |axis: usize| fill(axis).filter(|fresh| fresh.get(axis) < sizes.get(axis));
-    (0..sizes.len()).find_map(shrunk)
+    let shrunk = |axis: usize| fill(axis).filter(|fresh| fresh.get(axis) < sizes.get(axis)).map(|fresh| (axis, fresh));
+    let candidates: Vec<(usize, Vec<u32>)> = (0..sizes.len()).filter_map(shrunk).collect();
+    let alike = |(axis, fresh): &&(usize, Vec<u32>)| {
+        let change = (sizes.get(*axis), fresh.get(*axis));
+        max.iter().zip(live.iter()).any(|(max, live)| max != live && change == (Some(max), Some(live)))
+    };
+    let in_place = |(axis, _): &&(usize, Vec<u32>)| max.get(*axis) != live.get(*axis);
+    let alike: Vec<_> = candidates.iter().filter(alike).collect();
+    let in_place: Vec<_> = alike.iter().copied().filter(in_place).collect();
+    match (&in_place[..], &alike[..], &candidates[..]) {
+        ([(_, fresh)], ..) | ([], [(_, fresh)], _) | ([], [], [(_, fresh)]) => Some(fresh.clone()),
+        _ => None,
+    }
 }
 
 fn squeeze(lower: &mut Lower<'_>) -> Result<()> {
@@ -83,14 +96,21 @@ mod tests {
 
     #[test]
     fn view_sizes_follow_the_element_count() {
-        assert_eq!(resolve(&[2, -1], 6), Some(vec![2, 3]));
-        assert_eq!(resolve(&[-1], 0), Some(vec![0]));
-        assert_eq!(resolve(&[], 1), Some(vec![]));
-        assert_eq!(resolve(&[1, 127, 64], 5 * 64), Some(vec![1, 5, 64]));
-        assert_eq!(resolve(&[8, 4], 8), Some(vec![2, 4]));
-        assert_eq!(resolve(&[2, -1], 7), None);
-        assert_eq!(resolve(&[4, 4], 32), None);
-        assert_eq!(resolve(&[i64::MAX], 7), None);
-        assert_eq!(resolve(&[i64::from(u32::MAX); 9], 7), None);
+        let dims = |sizes: &[u32]| Dims::new(sizes).unwrap();
+        let fixed = |requested: &[i64], sizes: &[u32]| resolve(requested, dims(sizes), dims(sizes));
+        assert_eq!(fixed(&[2, -1], &[6]), Some(vec![2, 3]));
+        assert_eq!(fixed(&[-1], &[0]), Some(vec![0]));
+        assert_eq!(fixed(&[], &[1]), Some(vec![]));
+        assert_eq!(fixed(&[2, -1], &[7]), None);
+        assert_eq!(fixed(&[4, 4], &[32]), None);
+        assert_eq!(fixed(&[i64::MAX], &[7]), None);
+        assert_eq!(fixed(&[i64::from(u32::MAX); 9], &[7]), None);
+        let moving = |requested: &[i64], live: &[u32], max: &[u32]| resolve(requested, dims(live), dims(max));
+        assert_eq!(moving(&[1, 127, 64], &[5, 64], &[127, 64]), Some(vec![1, 5, 64]));
+        assert_eq!(moving(&[8, 4], &[2, 4], &[8, 4]), Some(vec![2, 4]));
+        assert_eq!(moving(&[254, 64], &[2, 5, 64], &[2, 127, 64]), Some(vec![10, 64]));
+        assert_eq!(moving(&[4, 16, 4], &[4, 4, 4], &[4, 16, 4]), Some(vec![4, 4, 4]));
+        assert_eq!(moving(&[8, 8], &[4, 8], &[8, 8]), Some(vec![4, 8]));
+        assert_eq!(moving(&[8, 8, 32], &[32, 8, 4], &[32, 8, 8]), None, "either of them may shrink");
     }
 }

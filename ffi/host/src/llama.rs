@@ -7,7 +7,7 @@ use crate::value::{Tensor, Value};
 
 const METHOD: &str = "forward";
 
-/// A program with inputs (tokens int64 [1, S], position int64 [1]) and the logits of the last token, or of all, as output.
+/// A program with inputs (tokens `int64 [1, S]`, position `int64 [1]`) and the logits of the last token, or of all, as output.
 pub struct Llama {
     program: Program,
     longest_call: usize,
