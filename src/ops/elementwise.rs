@@ -102,6 +102,10 @@ pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<
     let rank = layout.sizes.len() as u32;
     let mut params = Params::new().u32(n4).u32(rank);
     for scalar in scalars {
+        let fits = f64::from(i32::MIN)..=f64::from(i32::MAX);
+        if map.compute == "i32" && !fits.contains(&scalar) {
+            return Err(lower.refuse(format!("{scalar} does not fit the 32 bits that integers have on the device")));
+        }
         params = if map.compute == "f32" { params.f32(scalar as f32) } else { params.i32(scalar as i32) };
     }
     params = params.words8(padded(&layout.sizes));

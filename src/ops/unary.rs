@@ -68,8 +68,11 @@ fn hardshrink(lower: &mut Lower<'_>) -> Result<()> {
 
 /// The upper bound wins where the bounds cross.
 fn clamp(lower: &mut Lower<'_>) -> Result<()> {
+    let floats = lower.tensor(0)?.elem.is_float();
     let (low, high) = (lower.double_or(1, f64::NEG_INFINITY)?, lower.double_or(2, f64::INFINITY)?);
-    apply(lower, [low.min(high), high])
+    // Beyond the range of the type a bound is no bound.
+    let reach = |x: f64| if floats { x } else { x.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) };
+    apply(lower, [reach(low.min(high)), reach(high)])
 }
 
 fn power(lower: &mut Lower<'_>) -> Result<()> {

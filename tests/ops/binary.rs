@@ -284,3 +284,18 @@ fn shapes_that_do_not_broadcast_are_refused() {
     let text = Model::single("aten.mul.Tensor", &[&a, &b], &[], DType::F32, &[2, 4]).load().err().unwrap().to_string();
     assert!(text.contains("[2, 3], [2, 4] do not broadcast"), "{text}");
 }
+
+#[test]
+fn integers_beyond_32_bits_are_refused_not_cut() {
+    let x = Data::new(DType::I64, &[3], vec![1.0, 2.0, 3.0]);
+    for (op, args) in [
+        ("aten.add.Tensor", vec![Entry::Int(3_000_000_000), Entry::Int(1)]),
+        ("aten.mul.Tensor", vec![Entry::Int(5_000_000_000)]),
+    ] {
+        let model = Model::single(op, &[&x], &args, DType::I64, &[3]);
+        assert!(model.load().err().unwrap().to_string().contains("does not fit"), "{op}");
+    }
+    let bounds = [Entry::Int(-5_000_000_000), Entry::Int(2)];
+    Model::single("aten.clamp.default", &[&x], &bounds, DType::I64, &[3])
+        .check(&[&x], |out| assert_eq!(out[0].values, [1.0, 2.0, 2.0]));
+}

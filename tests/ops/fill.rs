@@ -37,7 +37,9 @@ fn constant_tensors_of_every_type() {
         &[5],
         f64::NEG_INFINITY,
     );
-    check("aten.full.default", &[sizes_of(&[5]), Entry::Int(i64::MAX)], DType::I64, &[5], f64::from(i32::MAX));
+    let wide = [sizes_of(&[5]), Entry::Int(i64::MAX), Entry::Null, Entry::Null, Entry::Null, Entry::Bool(false)];
+    let refused = Model::single("aten.full.default", &[], &wide, DType::I64, &[5]).load().err().unwrap();
+    assert!(refused.to_string().contains("does not fit"), "{refused}");
 }
 
 #[test]
