@@ -91,7 +91,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         reduce_rows_max(lane);
         for (var i = 0u; i < BQ; i++) {
             let s = scores[i][lane];
-            scores[i][lane] = select(0.0, exp(s - row_max[i]), s > LOWEST);
+            // Unseen keys hold exactly LOWEST; a NaN that a row does see stays NaN.
+            scores[i][lane] = select(exp(s - row_max[i]), 0.0, s == LOWEST);
         }
         workgroupBarrier();
         reduce_rows_sum(lane);

@@ -247,6 +247,20 @@ fn forms_that_do_not_run_are_refused_by_name() {
 }
 
 #[test]
+fn a_nan_that_a_row_sees_is_a_nan_and_one_that_it_does_not_see_is_nothing() {
+    let s = shape(2, 1, 8, 4, 16);
+    let mut running = model(s, None).load().unwrap();
+    let mut x = inputs(s, 4, 1.0, 90);
+    let row = 8;
+    x[1].values[2 * row] = f64::NAN;
+    let got = call(&mut running, &x, 0).unwrap();
+    for (index, values) in got.values.chunks(2 * row).enumerate() {
+        assert_eq!(values.iter().all(|v| v.is_nan()), index >= 2, "row {index}: {values:?}");
+        assert_eq!(values.iter().any(|v| v.is_nan()), index >= 2, "row {index}: {values:?}");
+    }
+}
+
+#[test]
 fn the_unwritten_result_of_update_cache_is_not_handed_out() {
     let mut m = Model::new();
     let value = m.input(DType::F32, &[1, 1, 1, 4]);
