@@ -3,7 +3,7 @@
 use executorch_webgpu::ops::TABLE;
 
 fn main() {
-    println!("| operator | element types | notes |\n|---|---|---|");
+    println!("| operator | types of the first operand | notes |\n|---|---|---|");
     for op in TABLE.iter().flat_map(|family| family.iter()) {
         let mut dtypes: Vec<String> = op.dtypes.iter().map(ToString::to_string).collect();
         if dtypes.is_empty() {

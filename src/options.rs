@@ -61,10 +61,7 @@ impl Options {
                 self.sdpa_query_tile =
                     rows.ok_or_else(|| Error::Option(format!("{key} is {n}, expected 0 to {MOST_ROWS} rows")))?;
             }
-            "adapter" => {
-                let OptionValue::Str(name) = value else { return Err(wrong(key, "a string", value)) };
-                self.adapter = (!name.is_empty()).then(|| name.clone());
-            }
+            "adapter" => self.adapter = adapter(key, value)?,
             _ => log::warn!("option {key} is unknown and ignored"),
         }
         Ok(())
@@ -110,8 +107,21 @@ fn boolean(key: &str, value: &OptionValue) -> Result<bool> {
     }
 }
 
+fn adapter(key: &str, value: &OptionValue) -> Result<Option<String>> {
+    match value {
+        OptionValue::Str(name) => Ok((!name.is_empty()).then(|| name.clone())),
+        OptionValue::Int(index) if *index >= 0 => Ok(Some(index.to_string())),
+        other => Err(wrong(key, "a string, part of a name, or an index", other)),
+    }
+}
+
 fn wrong(key: &str, expected: &str, found: &OptionValue) -> Error {
-    Error::Option(format!("{key} is {found:?}, expected {expected}"))
+    let found = match found {
+        OptionValue::Bool(value) => format!("the bool {value}"),
+        OptionValue::Int(value) => format!("the int {value}"),
+        OptionValue::Str(value) => format!("the string {value:?}"),
+    };
+    Error::Option(format!("{key} is {found}, expected {expected}"))
 }
 
 #[cfg(test)]
@@ -124,7 +134,7 @@ mod tests {
             let (good, bad) = match *kind {
                 "bool" => (OptionValue::Bool(true), OptionValue::Int(1)),
                 "int" => (OptionValue::Int(32), OptionValue::Bool(true)),
-                _ => (OptionValue::Str("llvm".into()), OptionValue::Int(0)),
+                _ => (OptionValue::Str("llvm".into()), OptionValue::Int(-1)),
             };
             let mut options = Options::default();
             options.set(key, &good).unwrap();
@@ -132,6 +142,13 @@ mod tests {
             let text = options.set(key, &bad).unwrap_err().to_string();
             assert!(text.contains(key) && text.contains(kind), "{text}");
         }
+    }
+
+    #[test]
+    fn an_adapter_may_be_given_by_its_index() {
+        let mut options = Options::default();
+        options.set("adapter", &OptionValue::Int(2)).unwrap();
+        assert_eq!(options.adapter.as_deref(), Some("2"));
     }
 
     #[test]

@@ -43,7 +43,9 @@ pub const BITWISE: &[Op] = &[
 ];
 
 /// Selection.
-pub const SELECT: &[Op] = &[Op::new("aten.where.self", &[DType::Bool, DType::U8], select).formula(SELECTION)];
+pub const SELECT: &[Op] = &[Op::new("aten.where.self", &[DType::Bool, DType::U8], select)
+    .formula(SELECTION)
+    .notes("the types are those of the condition")];
 
 const SELECTION: &str = "select(b, a, cond != C())";
 

@@ -72,7 +72,8 @@ fn tables(lower: &Lower<'_>, first: usize, rows: u32, columns: u32) -> Result<Ve
         let enough = table.elem.is_float() && table.dims.last() == columns && table.dims.numel() >= rows * columns;
         if !enough {
             let found = format!("{} {}", table.dtype, table.dims);
-            return Err(lower.refuse(format!("a table is {found}, expected {rows} rows of {columns}")));
+            let hint = "is the position beyond the length that the program was exported with?";
+            return Err(lower.refuse(format!("a table is {found}, expected {rows} rows of {columns}; {hint}")));
         }
     }
     Ok(tables)

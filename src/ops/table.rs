@@ -6,7 +6,7 @@ use super::{
     take, unary, view,
 };
 
-/// The families. Adding one here is all the registration there is.
+/// The families. A family that stands here is registered.
 pub const TABLE: &[&[Op]] = &[
     symbolic::OPS,
     linear::OPS,
