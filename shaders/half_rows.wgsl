@@ -14,7 +14,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     most = reduce_max(most, lane);
     // The exponent bits of the largest are a power of two, so that scaling is exact.
     var scale = 1.0;
-    if (most > 1e-30 && most <= 3.4028234e38) { scale = bitcast<f32>(bitcast<u32>(most) & 0x7f800000u) * (2.0 / p.top); }
+    if (most > 1e-34 && most <= 3.4028234e38) { scale = bitcast<f32>(bitcast<u32>(most) & 0x7f800000u) * (2.0 / p.top); }
     for (var k = lane * 4u; k < p.width; k += WG * 4u) { half[(row * p.width + k) / 4u] = vec4<f16>(x4(row * p.k, k) / scale); }
     if (lane == 0u) { row_scale[row] = scale; }
 }
