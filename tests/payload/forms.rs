@@ -68,8 +68,8 @@ fn rotary_embeddings() {
     assert_refused(op, 0, tensor(F32, &[1, 4, 2, 7]), "[1, 4, 2, 7]");
     assert_refused(op, 0, tensor(F32, &[8]), "[8]");
     assert_refused(op, 0, tensor(U8, &[1, 4, 2, 8]), "uint8");
-    assert_refused(op, 2, tensor(F32, &[16, 10]), "10 columns");
-    assert_refused(op, 2, tensor(F32, &[16, 7]), "7 columns");
+    assert_refused(op, 2, tensor(F32, &[16, 10]), "[16, 10]");
+    assert_refused(op, 2, tensor(F32, &[16, 7]), "[16, 7]");
     assert_refused(op, 3, tensor(F32, &[3, 8]), "[3, 8]");
     assert_refused(op, 3, tensor(I32, &[16, 8]), "int32");
     assert_refused(op, 4, Entry::Text("first".into()), "first");
