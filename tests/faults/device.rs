@@ -131,7 +131,7 @@ fn options_of_a_wrong_type_name_the_key() {
         ("enable_f16_kv_cache", OptionValue::Int(1)),
         ("enable_f16_accumulate_gemm", OptionValue::Str("true".into())),
         ("sdpa_query_tile", OptionValue::Bool(true)),
-        ("adapter", OptionValue::Int(0)),
+        ("adapter", OptionValue::Int(-1)),
     ];
     for (key, value) in wrong {
         let mut options = Options::default();
