@@ -92,7 +92,7 @@ impl Sequence {
         let device = (shop.gpu.caps(), shop.options);
         self.lowered = shop.plan.lower_all(&mut self.shapes, &mut self.symints, host, device)?;
         self.collect_bounds();
-        self.check_bounds(shop.plan, usize::MAX)?;
+        self.check_bounds(shop.plan, &[])?;
         self.make(shop, live)?;
         self.key = Some(key.to_vec());
         Ok(())
@@ -158,7 +158,7 @@ impl Sequence {
             let known = self.lowered.get_mut(node).filter(|known| answer.as_ref().is_ok_and(|new| same(new, known)));
             let Some(known) = known else {
                 // A number out of bounds explains better than what it leads to.
-                self.check_bounds(shop.plan, index)?;
+                self.check_remaining(shop, host, index)?;
                 return answer.map(|_| false);
             };
             let lowered = answer?;
@@ -168,7 +168,7 @@ impl Sequence {
             }
             *known = lowered;
         }
-        self.check_bounds(shop.plan, self.volatile.len())?;
+        self.check_bounds(shop.plan, &[])?;
         changed.into_iter().try_for_each(|node| self.patch(shop, node))?;
         Ok(true)
     }
@@ -200,13 +200,35 @@ impl Sequence {
         }
     }
 
-    /// Checks the bounds on all numbers but those that volatile nodes from the `fresh`-th on have still to compute.
-    fn check_bounds(&self, plan: &Plan, fresh: usize) -> Result<()> {
-        let stale = self.volatile.iter().skip(fresh).filter_map(|&node| self.lowered.get(node)?.symint);
-        let stale: Vec<usize> = stale.map(|(id, _)| id.index()).collect();
+    /// Checks the bounds on all numbers that can be told although the volatile nodes from the `first`-th on were not asked:
+    /// those that only inputs and other such numbers make.
+    fn check_remaining(&mut self, shop: &Workshop<'_>, host: HostRead<'_>, first: usize) -> Result<()> {
+        let rest: Vec<usize> = self.volatile.iter().copied().skip(first).collect();
+        let symint = |sequence: &Sequence, node: usize| Some(sequence.lowered.get(node)?.symint?.0);
+        let mut stale: Vec<ValueId> = rest.iter().filter_map(|&node| symint(self, node)).collect();
+        let graph = &shop.plan.graph;
+        for node in rest {
+            let Some(id) = symint(self, node) else { continue };
+            let reads = graph.nodes.get(node).map(|node| graph.reads(node)).unwrap_or_default();
+            let known =
+                |id: &ValueId| graph.inputs.contains(id) || (graph.tensor(*id).is_none() && !stale.contains(id));
+            if !reads.iter().all(known) {
+                continue;
+            }
+            if let Ok(lowered) = self.lower(shop, node, host) {
+                apply(&lowered, &mut self.shapes, &mut self.symints);
+                stale.retain(|other| *other != id);
+            }
+        }
+        self.check_bounds(shop.plan, &stale)
+    }
+
+    /// Checks the bounds on all numbers but `stale` ones.
+    fn check_bounds(&self, plan: &Plan, stale: &[ValueId]) -> Result<()> {
         self.bounds.iter().try_for_each(|bound| {
             let id = plan.slots.iter().position(|&slot| slot == bound.value.slot);
-            match id.filter(|id| !stale.contains(id)).and_then(|id| self.symints.get(id)) {
+            let id = id.filter(|&id| !stale.contains(&ValueId(id as u32)));
+            match id.and_then(|id| self.symints.get(id)) {
                 Some(&live) => bound.check(live),
                 None => Ok(()),
             }
