@@ -92,7 +92,7 @@ impl Sequence {
         let device = (shop.gpu.caps(), shop.options);
         self.lowered = shop.plan.lower_all(&mut self.shapes, &mut self.symints, host, device)?;
         self.collect_bounds();
-        self.check_bounds(shop.plan, &[])?;
+        self.check_bounds(shop.plan, |_| true)?;
         self.make(shop, live)?;
         self.key = Some(key.to_vec());
         Ok(())
@@ -168,7 +168,7 @@ impl Sequence {
             }
             *known = lowered;
         }
-        self.check_bounds(shop.plan, &[])?;
+        self.check_bounds(shop.plan, |_| true)?;
         changed.into_iter().try_for_each(|node| self.patch(shop, node))?;
         Ok(true)
     }
@@ -200,35 +200,31 @@ impl Sequence {
         }
     }
 
-    /// Checks the bounds on all numbers that can be told although the volatile nodes from the `first`-th on were not asked:
-    /// those that only inputs and other such numbers make.
+    /// Checks the bounds on all numbers that inputs alone make, though the volatile nodes from the `first`-th on were not
+    /// asked yet.
     fn check_remaining(&mut self, shop: &Workshop<'_>, host: HostRead<'_>, first: usize) -> Result<()> {
-        let rest: Vec<usize> = self.volatile.iter().copied().skip(first).collect();
-        let symint = |sequence: &Sequence, node: usize| Some(sequence.lowered.get(node)?.symint?.0);
-        let mut stale: Vec<ValueId> = rest.iter().filter_map(|&node| symint(self, node)).collect();
         let graph = &shop.plan.graph;
-        for node in rest {
-            let Some(id) = symint(self, node) else { continue };
-            let reads = graph.nodes.get(node).map(|node| graph.reads(node)).unwrap_or_default();
-            let known =
-                |id: &ValueId| graph.inputs.contains(id) || (graph.tensor(*id).is_none() && !stale.contains(id));
-            if !reads.iter().all(known) {
+        let rest: Vec<usize> = self.volatile.iter().copied().skip(first).collect();
+        let mut told = graph.inputs.clone();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let Some((id, _)) = self.lowered.get(index).and_then(|known| known.symint) else { continue };
+            if !graph.reads(node).iter().all(|read| told.contains(read)) {
                 continue;
             }
-            if let Ok(lowered) = self.lower(shop, node, host) {
+            if rest.contains(&index) {
+                let Ok(lowered) = self.lower(shop, index, host) else { continue };
                 apply(&lowered, &mut self.shapes, &mut self.symints);
-                stale.retain(|other| *other != id);
             }
+            told.push(id);
         }
-        self.check_bounds(shop.plan, &stale)
+        self.check_bounds(shop.plan, |id| told.contains(&id))
     }
 
-    /// Checks the bounds on all numbers but `stale` ones.
-    fn check_bounds(&self, plan: &Plan, stale: &[ValueId]) -> Result<()> {
+    /// Checks the bounds on the numbers that are `told`.
+    fn check_bounds(&self, plan: &Plan, told: impl Fn(ValueId) -> bool) -> Result<()> {
         self.bounds.iter().try_for_each(|bound| {
             let id = plan.slots.iter().position(|&slot| slot == bound.value.slot);
-            let id = id.filter(|&id| !stale.contains(&ValueId(id as u32)));
-            match id.and_then(|id| self.symints.get(id)) {
+            match id.filter(|&id| told(ValueId(id as u32))).and_then(|id| self.symints.get(id)) {
                 Some(&live) => bound.check(live),
                 None => Ok(()),
             }
