@@ -14,7 +14,7 @@ use serde_json::json;
 use args::{Args, USAGE};
 use measure::Run;
 use profile::Profile;
-use report::{Outcome, Report};
+use report::{Outcome, Report, TABLE_HEAD, loads_line, table_line};
 
 fn load(args: &Args, traced: bool) -> Result<(Llama, Duration)> {
     let files = ProgramFiles { program: args.model.clone(), data: args.data.iter().cloned().collect(), traced };
@@ -25,10 +25,14 @@ fn load(args: &Args, traced: bool) -> Result<(Llama, Duration)> {
     Ok((Llama::new(program)?, time))
 }
 
+/// Measures and prints line by line.
 fn measure(args: &Args, plugin: &Plugin) -> Result<Report> {
+    println!("model: {}", args.model.display());
     let (llama, first) = load(args, false)?;
     drop(llama);
     let (mut llama, second) = load(args, false)?;
+    let loads = [first, second];
+    println!("{}\n{TABLE_HEAD}", loads_line(loads));
     let prefill = args.prefill.iter().map(|&tokens| (Run::Prefill(tokens), args.calls));
     let decode = args.depth.iter().map(|&depth| (Run::Decode(depth), args.decode));
     let mut runs = Vec::new();
@@ -37,9 +41,12 @@ fn measure(args: &Args, plugin: &Plugin) -> Result<Report> {
             Some(why) => Outcome::Skipped(why),
             None => Outcome::Timed(run.times(&mut llama, calls)?),
         };
+        println!("{}", table_line(run, &outcome));
         runs.push((run, outcome));
     }
-    Ok(Report { loads: [first, second], device: plugin.memory()?, host_peak: host_peak_bytes(), runs })
+    let report = Report { loads, device: plugin.memory()?, host_peak: host_peak_bytes(), runs };
+    println!("{}", report.memory_lines());
+    Ok(report)
 }
 
 /// Profiles the last prefill and the last depth that were timed.
@@ -56,8 +63,6 @@ fn profiles(args: &Args, report: &Report) -> Result<Vec<Profile>> {
 fn bench(args: &Args) -> Result<()> {
     let plugin = Plugin::load(&args.backend.clone().map_or_else(Plugin::find, Ok)?)?;
     let report = measure(args, &plugin)?;
-    println!("model: {}", args.model.display());
-    println!("{report}");
     let profiles = if args.profile { profiles(args, &report)? } else { Vec::new() };
     profiles.iter().for_each(|profile| println!("\n{profile}"));
     let Some(path) = &args.json else { return Ok(()) };

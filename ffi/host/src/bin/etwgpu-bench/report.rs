@@ -42,6 +42,14 @@ fn kinds(device: &DeviceMemory) -> [(&'static str, u64); 7] {
 }
 
 impl Report {
+    /// The memory in words.
+    pub fn memory_lines(&self) -> String {
+        let kinds = kinds(&self.device).map(|(kind, bytes)| format!("{kind} {:.1}", mebibytes(bytes)));
+        let host = self.host_peak.map(|bytes| format!("{:.1} MiB", mebibytes(bytes)));
+        let host = host.unwrap_or_else(|| "not known on this system".to_owned());
+        format!("device memory, MiB: {}\nhost memory, peak: {host}", kinds.join(", "))
+    }
+
     pub fn json(&self) -> Value {
         let run = |(run, outcome): &(Run, Outcome)| match outcome {
             Outcome::Skipped(why) => json!({ "run": run.to_string(), "skipped": why }),
@@ -71,31 +79,24 @@ impl fmt::Display for Run {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [first, second] = self.loads.map(|load| load.as_secs_f64());
-        writeln!(f, "load: {first:.3} s, again in the same process: {second:.3} s")?;
-        write!(f, "device memory, MiB:")?;
-        for (index, (kind, bytes)) in kinds(&self.device).into_iter().enumerate() {
-            write!(f, "{} {kind} {:.1}", if index == 0 { "" } else { "," }, mebibytes(bytes))?;
+/// Both times of loading, in words.
+pub fn loads_line(loads: [Duration; 2]) -> String {
+    let [first, second] = loads.map(|load| load.as_secs_f64());
+    format!("load: {first:.3} s, again in the same process: {second:.3} s")
+}
+
+/// The columns of [`table_line`].
+pub const TABLE_HEAD: &str = "                  median ms    fastest    slowest    tokens/s";
+
+/// A run as a line of the table.
+pub fn table_line(run: Run, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Skipped(why) => format!("{run:16} skipped: {why}"),
+        Outcome::Timed(times) => {
+            let (fastest, slowest) = times.range();
+            let [median, fastest, slowest] = [times.median(), fastest, slowest].map(milliseconds);
+            format!("{run:16} {median:10.3} {fastest:10.3} {slowest:10.3} {:11.1}", tokens_per_second(run, times))
         }
-        match self.host_peak {
-            Some(bytes) => writeln!(f, "\nhost memory, peak: {:.1} MiB", mebibytes(bytes))?,
-            None => writeln!(f, "\nhost memory, peak: not known on this system")?,
-        }
-        write!(f, "{:16} {:>10} {:>10} {:>10} {:>11}", "", "median ms", "fastest", "slowest", "tokens/s")?;
-        for (run, outcome) in &self.runs {
-            match outcome {
-                Outcome::Skipped(why) => write!(f, "\n{run:16} skipped: {why}")?,
-                Outcome::Timed(times) => {
-                    let (fastest, slowest) = times.range();
-                    let [median, fastest, slowest] = [times.median(), fastest, slowest].map(milliseconds);
-                    let speed = tokens_per_second(*run, times);
-                    write!(f, "\n{run:16} {median:10.3} {fastest:10.3} {slowest:10.3} {speed:11.1}")?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -114,12 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_line_for_each_run() {
-        let text = report().to_string();
-        assert!(text.contains("load: 2.000 s, again in the same process: 1.000 s"), "{text}");
-        assert!(text.contains("weights 3.0, caches 0.0"), "{text}");
-        assert!(text.contains("prefill 300           3.000      2.000      4.000    100000.0"), "{text}");
-        assert!(text.ends_with("decode at 2000   skipped: too deep"), "{text}");
+    fn each_run_has_a_line_under_the_head() {
+        let report = report();
+        let lines: Vec<_> = report.runs.iter().map(|(run, outcome)| table_line(*run, outcome)).collect();
+        let timed = "prefill 300           3.000      2.000      4.000    100000.0";
+        assert_eq!(lines, [timed, "decode at 2000   skipped: too deep"]);
+        assert_eq!(TABLE_HEAD.len(), timed.len());
+        assert_eq!(loads_line(report.loads), "load: 2.000 s, again in the same process: 1.000 s");
+        let memory = report.memory_lines();
+        assert!(memory.starts_with("device memory, MiB: weights 3.0, caches 0.0, "), "{memory}");
+        assert!(memory.ends_with("host memory, peak: not known on this system"), "{memory}");
     }
 
     #[test]
