@@ -115,7 +115,11 @@ fn verify(plan: &Plan, lowered: &Lowered, caps: &Caps) {
         assert!(step.grid.iter().all(|&groups| (1..=caps.max_groups).contains(&groups)), "{step:?}");
         for bind in &step.binds {
             match *bind {
-                Bind::Value(id) | Bind::Range(id, ..) => assert!(plan.graph.tensor(id).is_some(), "{step:?}"),
+                Bind::Value(id) => assert!(plan.graph.tensor(id).is_some(), "{step:?}"),
+                Bind::Range(id, offset, bytes) => {
+                    assert!(plan.graph.tensor(id).is_some(), "{step:?}");
+                    assert!(offset % u64::from(caps.storage_alignment) == 0 && bytes <= caps.binding(), "{step:?}");
+                }
                 Bind::Scratch(n) => assert!((n as usize) < lowered.scratch.len(), "{step:?}"),
             }
         }

@@ -130,6 +130,6 @@ fn write_out(place: u32, lane: u32, row0: u32, col0: u32) {
     for (var i = lane; i < 256u; i += LANES) {
         let m = row0 + i / 16u;
         let n = col0 + i % 16u;
-        if (m < p.m && n < p.n) { store_out(m * p.n + n, epilogue(m, n, stage[place + i] * (row_scale[m] / WEIGHT_SCALE))); }
+        if (m < p.m && n < p.n) { store_out(m * p.width + n, epilogue(m, n, stage[place + i] * (row_scale[m] / WEIGHT_SCALE))); }
     }
 }

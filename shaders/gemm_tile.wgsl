@@ -61,7 +61,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         let row = row0 + ty * 4u + i;
         if (row >= p.m) { continue; }
         for (var j = 0u; j < 4u; j++) {
-            if (col + j < p.n) { store_out((b * p.m + row) * p.n + col + j, epilogue(row, col + j, sum[i][j])); }
+            if (col + j < p.n) { store_out((b * p.m + row) * p.width + col + j, epilogue(row, col + j, sum[i][j])); }
         }
     }
 }

@@ -16,7 +16,7 @@ fn place(tile: u32, index: u32) -> Place {
 fn deliver(at: Place, i: u32, total: f32) {
     let m = at.row + i / NR;
     let n = at.col + i % NR;
-    if (at.b < p.batch && m < p.m && n < p.n) { store_out((at.b * p.m + m) * p.n + n, epilogue(m, n, total)); }
+    if (at.b < p.batch && m < p.m && n < p.n) { store_out((at.b * p.m + m) * p.width + n, epilogue(m, n, total)); }
 }
 
 @compute @workgroup_size(WG)

@@ -1,5 +1,5 @@
 // out[i] = x[at(i) + stride * index at i]: an index below 0 counts from the end, one outside is clamped. Of a table that is
-// bound in pieces, this is the piece of `held` rows from `first` on; rows of other pieces are left alone.
+// bound in parts, this is the part of `held` rows from `first` on; rows of other parts are left alone.
 struct Params {
     count: u32, rank: u32, stride: u32, extent: i32,
     first: u32, held: u32, unused_a: u32, unused_b: u32,

@@ -11,9 +11,9 @@ use crate::shader::Elem;
 
 /// All tensor memory of a program.
 pub(super) struct Arena {
-    /// Shared activation buffers first, in the plan's order, then one buffer per constant storage.
+    /// Shared activation buffers first, in the plan's order, then those of each constant storage.
     buffers: Vec<Buffer>,
-    /// For each storage, its buffer.
+    /// For each storage, its first buffer.
     place: Vec<u32>,
 }
 
@@ -30,11 +30,10 @@ impl Arena {
             let place = match storage.kind {
                 StorageKind::Activation(buffer) => buffer,
                 kind => {
+                    let first = arena.buffers.len() as u32;
                     let kind = if kind == StorageKind::Cache { MemoryKind::Caches } else { MemoryKind::Weights };
-                    let buffer = gpu.buffer(kind, storage.bytes, &plan.graph.describe(storage.owner))?;
-                    upload(gpu, plan, storage, &buffer, (payload, data))?;
-                    arena.buffers.push(buffer);
-                    arena.buffers.len() as u32 - 1
+                    arena.buffers.extend(upload(gpu, plan, storage, kind, (payload, data))?);
+                    first
                 }
             };
             if let Some(slot) = arena.place.get_mut(index) {
@@ -57,7 +56,7 @@ impl Arena {
         memory
     }
 
-    /// The buffer of a tensor.
+    /// The first buffer of a tensor, the only one but for large weights.
     pub fn of(&self, plan: &Plan, id: ValueId) -> Result<&Buffer> {
         let storage = plan.storage.get(id.index()).copied().unwrap_or(NONE);
         let place = self.place.get(storage as usize).copied().unwrap_or(NONE);
@@ -77,8 +76,8 @@ impl Arena {
             Bind::Value(id) | Bind::Range(id, ..) => id,
         };
         let storage = plan.storage.get(id.index()).copied().unwrap_or(NONE);
-        let (offset, bytes) = plan.bound(bind);
-        (self.place.get(storage as usize).copied().unwrap_or(NONE), offset, bytes)
+        let (block, offset, bytes) = plan.bound(bind);
+        (self.place.get(storage as usize).copied().unwrap_or(NONE).saturating_add(block), offset, bytes)
     }
 
     /// A place as a range to bind.
@@ -111,42 +110,83 @@ impl Arena {
     }
 }
 
+/// A constant on the device. Nothing is allocated before its bytes are there.
 fn upload(
     gpu: &Gpu,
     plan: &Plan,
     storage: &Storage,
-    buffer: &Buffer,
+    kind: MemoryKind,
     (payload, data): (&[u8], &dyn DataSource),
-) -> Result<()> {
-    let Some(tensor) = plan.graph.tensor(storage.owner) else { return Ok(()) };
+) -> Result<Vec<Buffer>> {
+    let Some(tensor) = plan.graph.tensor(storage.owner) else { return Ok(Vec::new()) };
     let constant = tensor.constant.and_then(|c| plan.graph.constants.get(c as usize));
-    let elem = Elem::of(tensor.dtype, gpu.caps().f16);
+    let mut run = Run { gpu, buffers: Vec::new(), block: storage.block, written: 0 };
+    let mut fill = |bytes: &[u8], name: &str| {
+        let bytes = content(bytes, tensor, name)?;
+        run.reserve(kind, storage.bytes, &plan.graph.describe(storage.owner))?;
+        stream(bytes, tensor, Elem::of(tensor.dtype, gpu.caps().f16), |piece| run.write(piece))
+    };
     match constant {
-        Some(Constant::Named { key }) => data.with(key, &mut |bytes| stream(gpu, buffer, bytes, tensor, elem, key)),
+        Some(Constant::Named { key }) => data.with(key, &mut |bytes| fill(bytes, key))?,
         Some(Constant::Inline { offset, available }) => {
-            let bytes = payload.get(*offset..offset + available).unwrap_or_default();
-            stream(gpu, buffer, bytes, tensor, elem, "inline constant")
+            fill(payload.get(*offset..offset + available).unwrap_or_default(), "inline constant")?;
         }
-        Some(Constant::Empty) => stream(gpu, buffer, &[], tensor, elem, "empty constant"),
-        None => Ok(()),
+        Some(Constant::Empty) | None => fill(&[], "empty constant")?,
+    }
+    Ok(run.buffers)
+}
+
+/// Buffers of `block` bytes each that are written as one.
+struct Run<'a> {
+    gpu: &'a Gpu,
+    buffers: Vec<Buffer>,
+    block: u64,
+    written: u64,
+}
+
+impl Run<'_> {
+    fn reserve(&mut self, kind: MemoryKind, bytes: u64, what: &str) -> Result<()> {
+        let mut left = bytes;
+        loop {
+            let held = left.min(self.block);
+            self.buffers.push(self.gpu.buffer(kind, held, what)?);
+            left -= held;
+            if left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes what follows all that was written before.
+    fn write(&mut self, mut piece: &[u8]) -> Result<()> {
+        while !piece.is_empty() {
+            let (index, offset) = (self.written / self.block, self.written % self.block);
+            let missing = || Error::Internal(format!("there is no buffer {index}"));
+            let buffer = self.buffers.get(index as usize).ok_or_else(missing)?;
+            let (now, rest) = piece.split_at(piece.len().min((self.block - offset) as usize));
+            self.gpu.stream(buffer, offset, now)?;
+            self.written += now.len() as u64;
+            piece = rest;
+        }
+        Ok(())
     }
 }
 
-fn stream(gpu: &Gpu, buffer: &Buffer, bytes: &[u8], tensor: &Tensor, elem: Elem, name: &str) -> Result<()> {
+/// The bytes of a constant's elements.
+fn content<'a>(bytes: &'a [u8], tensor: &Tensor, name: &str) -> Result<&'a [u8]> {
+    let needed = tensor.max.numel() as usize * tensor.stored.size();
+    let found = bytes.len();
+    let missing = || Error::Data(format!("{name} has {found} bytes, {} {} needs {needed}", tensor.stored, tensor.max));
+    bytes.get(..needed).ok_or_else(missing)
+}
+
+/// Hands over elements as the device holds them, piece by piece.
+fn stream(bytes: &[u8], tensor: &Tensor, elem: Elem, mut write: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     const PIECE: usize = 4 << 20;
     let size = tensor.stored.size();
-    let needed = tensor.max.numel() as usize * size;
-    let Some(bytes) = bytes.get(..needed) else {
-        let found = bytes.len();
-        return Err(Error::Data(format!("{name} has {found} bytes, {} {} needs {needed}", tensor.stored, tensor.max)));
-    };
-    let mut sent = 0;
-    let mut send = |piece: &[u8]| -> Result<()> {
+    let mut send = |piece: &[u8]| {
         let converted = to_device(piece, tensor.stored, elem)?;
-        let piece = converted.as_deref().unwrap_or(piece);
-        gpu.stream(buffer, sent, piece)?;
-        sent += piece.len() as u64;
-        Ok(())
+        write(converted.as_deref().unwrap_or(piece))
     };
     match tensor.max[..] {
         [rows, columns] if tensor.swapped => swapped(bytes, (rows as usize, columns as usize), size, PIECE, send),

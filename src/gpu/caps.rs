@@ -69,6 +69,20 @@ impl Caps {
             uniform_alignment: 256,
         }
     }
+
+    /// Bytes of one buffer that one binding covers.
+    pub fn binding(&self) -> u64 {
+        self.max_binding.min(self.max_buffer)
+    }
+
+    /// How many rows of `row` bytes one binding covers, 0 for none: a multiple of the alignment where that many fit, so that
+    /// a run of so many rows starts where a binding may in every tensor; else what only tensors of such rows can do with.
+    pub fn rows_of_binding(&self, row: u64) -> u64 {
+        let (most, any) = (self.binding() / row.max(1), u64::from(self.storage_alignment.max(16)));
+        let own = (1..any).find(|n| (n * row).is_multiple_of(any)).unwrap_or(any);
+        let rows = [any, own].map(|step| most / step * step);
+        rows.into_iter().find(|&rows| rows > 0).unwrap_or(0)
+    }
 }
 
 impl fmt::Display for Caps {
@@ -90,5 +104,29 @@ impl fmt::Display for Caps {
             self.max_binding >> 20,
             self.shared_bytes >> 10
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_covers_aligned_runs_of_rows() {
+        let caps = Caps { max_binding: 1 << 16, max_buffer: 1 << 20, storage_alignment: 64, ..Caps::minimal() };
+        for (row, rows) in [
+            (48, 1344),
+            (1, 65536),
+            (1000, 64),
+            (1024, 64),
+            (2048, 32),
+            (40_000, 1),
+            (40_001, 0),
+            (65_536, 1),
+            (70_000, 0),
+        ] {
+            assert_eq!(caps.rows_of_binding(row), rows, "rows of {row} bytes");
+        }
+        assert_eq!(Caps { max_buffer: 1 << 12, ..caps }.rows_of_binding(16), 256);
     }
 }

@@ -18,6 +18,13 @@ pub enum Profile {
     Full,
     /// WebGPU's guaranteed limits and no optional feature.
     Minimal,
+    /// All features, but bindings and buffers of no more than these bytes: for tests.
+    Capped {
+        /// Largest storage binding.
+        binding: u64,
+        /// Largest buffer.
+        buffer: u64,
+    },
 }
 
 /// A device with its queue, its pipelines and what it can do. Shared by all programs that chose the same adapter.
@@ -72,10 +79,14 @@ impl Gpu {
     }
 
     fn create(adapter: &wgpu::Adapter, profile: Profile) -> Result<Gpu> {
-        let (features, limits) = match profile {
-            Profile::Full => (adapter.features() & wanted_features(), adapter.limits()),
+        let (features, mut limits) = match profile {
             Profile::Minimal => (wgpu::Features::empty(), wgpu::Limits::default()),
+            _ => (adapter.features() & wanted_features(), adapter.limits()),
         };
+        if let Profile::Capped { binding, buffer } = profile {
+            limits.max_storage_buffer_binding_size = limits.max_storage_buffer_binding_size.min(binding);
+            limits.max_buffer_size = limits.max_buffer_size.min(buffer);
+        }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("executorch-webgpu"),
             required_features: features,

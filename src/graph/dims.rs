@@ -43,6 +43,11 @@ impl Dims {
         self.deref().last().copied().unwrap_or(1)
     }
 
+    /// Size of the outermost dimension; 1 for rank 0.
+    pub fn rows(&self) -> u32 {
+        self.deref().first().copied().unwrap_or(1)
+    }
+
     /// Elements between neighbours along each dimension.
     pub fn strides(&self) -> [u32; 8] {
         let mut strides = [0; 8];

@@ -1,6 +1,5 @@
 //! Rows of a 4-bit table with a scale per group of elements.
 
-use super::take::pieces;
 use super::{DType, Lower, Op, Params};
 use crate::error::Result;
 use crate::graph::Dims;
@@ -44,10 +43,10 @@ fn embedding(lower: &mut Lower<'_>) -> Result<()> {
         .reads("index", index.elem)
         .writes("out", out.elem);
     let count = out.dims.numel() / 8;
-    for piece in pieces(lower, table, rows)? {
+    for part in lower.parts(rows, &[table, scales])? {
         let params = Params::new().u32(count).u32(width / 8).u32(groups).u32(group / 8).u32(rows);
-        let params = params.u32(piece.first).u32(piece.held);
-        let binds = [piece.bind, scales.into(), index.into(), out.into()];
+        let params = params.u32(part.start).u32(part.len() as u32);
+        let binds = [table.only(&part).into(), scales.only(&part).into(), index.into(), out.into()];
         lower.step(kernel.clone(), &binds, params, u64::from(count.div_ceil(WG)))?;
     }
     Ok(())

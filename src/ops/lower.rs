@@ -40,6 +40,8 @@ pub struct Operand {
     pub elem: Elem,
     /// True when the device holds the two dimensions swapped.
     pub swapped: bool,
+    /// First byte and number of bytes that kernels see of it; all when absent.
+    pub range: Option<(u64, u64)>,
 }
 
 /// An integer that a kernel reads at run time: `live(slot) + base`.
@@ -64,7 +66,10 @@ pub enum Bind {
 
 impl From<Operand> for Bind {
     fn from(operand: Operand) -> Bind {
-        Bind::Value(operand.id)
+        match operand.range {
+            Some((offset, bytes)) => Bind::Range(operand.id, offset, bytes),
+            None => Bind::Value(operand.id),
+        }
     }
 }
 
@@ -199,6 +204,7 @@ impl<'a> Lower<'a> {
             dtype: tensor.dtype,
             elem: Elem::of(tensor.dtype, self.env.caps.f16),
             swapped: tensor.swapped,
+            range: None,
         })
     }
 
@@ -251,7 +257,8 @@ impl<'a> Lower<'a> {
             return Err(self.refuse(format!("the result is {dims}, but the program has room for {}", tensor.max)));
         }
         self.answer.shapes.push((id, dims));
-        Ok(Operand { id, dims, dtype: tensor.dtype, elem: Elem::of(tensor.dtype, self.env.caps.f16), swapped: false })
+        let elem = Elem::of(tensor.dtype, self.env.caps.f16);
+        Ok(Operand { id, dims, dtype: tensor.dtype, elem, swapped: false, range: None })
     }
 
     /// Number of output tensors.

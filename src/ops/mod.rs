@@ -4,6 +4,7 @@
 
 mod args;
 mod lower;
+mod parts;
 mod table;
 
 pub mod attention;

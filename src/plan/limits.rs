@@ -1,4 +1,4 @@
-use super::{NONE, Plan};
+use super::{NONE, Plan, Storage};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{Node, ValueId};
@@ -19,7 +19,9 @@ pub(super) fn check(plan: &Plan, node: &Node, lowered: &Lowered, caps: &Caps) ->
         }
         for bind in &step.binds {
             if let Bind::Value(id) | Bind::Range(id, ..) = *bind {
-                fits(node, &plan.graph.describe(id), plan.bound(*bind).1, caps)?;
+                let (_, offset, bytes) = plan.bound(*bind);
+                fits(node, &plan.graph.describe(id), bytes, caps)?;
+                starts(plan, node, id, (offset, bytes), caps)?;
             }
         }
         conflicts(plan, node, step)?;
@@ -33,6 +35,18 @@ fn fits(node: &Node, what: &str, bytes: u64, caps: &Caps) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsupported(&node.op, format!("{what} has {bytes} bytes, one binding covers {limit}")))
+}
+
+/// A binding starts at a multiple of the alignment and lies in one buffer.
+fn starts(plan: &Plan, node: &Node, id: ValueId, (offset, bytes): (u64, u64), caps: &Caps) -> Result<()> {
+    let (block, alignment) = (plan.block(id).max(16).next_multiple_of(16), u64::from(caps.storage_alignment));
+    if offset.is_multiple_of(alignment) && offset + bytes <= block {
+        return Ok(());
+    }
+    let what = plan.graph.describe(id);
+    let why =
+        format!("{what} is bound for {bytes} bytes at {offset}, of buffers of {block} at multiples of {alignment}");
+    Err(Error::unsupported(&node.op, why))
 }
 
 fn conflicts(plan: &Plan, node: &Node, step: &Step) -> Result<()> {
@@ -57,16 +71,23 @@ impl Plan {
         self.storage.get(id.index()).copied().filter(|&storage| storage != NONE)
     }
 
-    /// First byte and length of the range of its storage that a binding covers; nothing for scratch.
-    pub(crate) fn bound(&self, bind: Bind) -> (u64, u64) {
-        let (offset, bytes) = match bind {
-            Bind::Range(_, offset, bytes) => (offset, bytes),
-            Bind::Value(id) => {
-                let storage = self.storage_of(id).and_then(|storage| self.storages.get(storage as usize));
-                (0, storage.map_or(0, |s| s.bytes))
-            }
-            Bind::Scratch(_) => return (0, 0),
+    fn held(&self, id: ValueId) -> Option<&Storage> {
+        self.storage_of(id).and_then(|storage| self.storages.get(storage as usize))
+    }
+
+    /// Bytes of each buffer that holds a value.
+    fn block(&self, id: ValueId) -> u64 {
+        self.held(id).map_or(0, |storage| storage.block)
+    }
+
+    /// Which buffer of its storage a binding covers, from which byte on and how many; nothing for scratch.
+    pub(crate) fn bound(&self, bind: Bind) -> (u32, u64, u64) {
+        let (id, start, bytes) = match bind {
+            Bind::Range(id, start, bytes) => (id, start, bytes),
+            Bind::Value(id) => (id, 0, self.held(id).map_or(0, |storage| storage.bytes)),
+            Bind::Scratch(_) => return (0, 0, 0),
         };
-        (offset, bytes.max(16).next_multiple_of(16))
+        let block = self.block(id).max(1);
+        ((start / block) as u32, start % block, bytes.max(16).next_multiple_of(16))
     }
 }

@@ -39,6 +39,8 @@ pub struct Storage {
     pub owner: ValueId,
     /// Bytes at the largest shape.
     pub bytes: u64,
+    /// Bytes of each buffer that holds it; only the last may hold fewer. A weight beyond one buffer has several, of whole rows.
+    pub block: u64,
     /// Kind.
     pub kind: StorageKind,
     /// False when no node and no output touches it: it gets no memory.

@@ -52,17 +52,25 @@ fn bytes(tensor: &Tensor, elem: Elem) -> u64 {
 
 fn storage(owner: ValueId, tensor: &Tensor, elem: Elem, written: bool, caps: &Caps, graph: &Graph) -> Result<Storage> {
     let bytes = bytes(tensor, elem);
-    if bytes > caps.max_buffer {
-        let limit = caps.max_buffer;
-        let what = graph.describe(owner);
-        return Err(Error::OutOfMemory(format!("{what} needs {bytes} bytes, one buffer holds {limit}")));
-    }
     let kind = match (tensor.constant, written) {
         (Some(_), true) => StorageKind::Cache,
         (Some(_), false) => StorageKind::Weight,
         (None, _) => StorageKind::Activation(NONE),
     };
-    Ok(Storage { owner, bytes, kind, used: false })
+    let block = match kind {
+        StorageKind::Weight if bytes > caps.max_buffer => {
+            let rows = if tensor.swapped { tensor.max.last() } else { tensor.max.rows() };
+            let row = bytes / u64::from(rows.max(1));
+            caps.rows_of_binding(row) * row
+        }
+        _ => bytes,
+    };
+    if block > caps.max_buffer || (block == 0 && bytes > 0) {
+        let limit = caps.max_buffer;
+        let what = graph.describe(owner);
+        return Err(Error::OutOfMemory(format!("{what} needs {bytes} bytes, one buffer holds {limit}")));
+    }
+    Ok(Storage { owner, bytes, block, kind, used: false })
 }
 
 /// Values that a node writes though they had content before: arguments written in place, and outputs that are inputs,

@@ -8,7 +8,7 @@ use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance, tolerance_of_halves};
 
 /// `out[m, n] = sum_k x[m, k] w[n, k]`
-fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
+pub fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
     let dot = |row: u32, column: u32| -> f64 {
         (0..k).map(|i| x[(row * k + i) as usize] * w[(column * k + i) as usize]).sum()
     };

@@ -9,7 +9,7 @@ use executorch_webgpu::payload::parse;
 use executorch_webgpu::plan::Plan;
 
 use crate::common::{Data, Model, q4};
-use crate::{seeds, targets};
+use crate::{exported, seeds, targets};
 
 fn plan(model: &Model, caps: &Caps) -> Result<Plan> {
     let options = Options::default();
@@ -39,9 +39,8 @@ fn a_buffer_that_is_too_large_is_refused_by_name_and_size() {
     plan(&seeds::decoder(), &Caps { max_buffer: 1024, ..caps }).unwrap();
 }
 
-#[test]
-fn a_vocabulary_above_the_limit_is_refused_by_name_and_size() {
-    let (n, k) = (151_936, 2048);
+/// One row through a 4-bit layer, of which only the shapes exist.
+fn vocabulary(n: u32, k: u32) -> Model {
     let mut m = Model::new();
     let x = m.input(F32, &[1, k]);
     let small = q4::random(4, 8, 8, 1);
@@ -53,14 +52,50 @@ fn a_vocabulary_above_the_limit_is_refused_by_name_and_size() {
     let y = m.tensor(F32, &[1, n]);
     m.op("et_vk.linear_q4gsw.default", &[x, packed, scales, group, none, y]);
     m.output(y);
-    match plan(&m, &Caps::minimal()) {
-        Ok(plan) => targets::verify_all(&plan, &Caps::minimal()),
-        Err(_) => assert_refused(
-            &m,
-            &Caps::minimal(),
-            &["et_vk.linear_q4gsw", "uint8[151936, 1024]", "155582464 bytes", "134217728"],
-        ),
+    m
+}
+
+#[test]
+fn a_vocabulary_above_the_limit_takes_as_many_steps_as_bindings() {
+    for (n, k, steps) in [(151_936, 2048, 2), (128_256, 4096, 2), (152_064, 3584, 3), (1 << 20, 4000, 16)] {
+        let plan = plan(&vocabulary(n, k), &Caps::minimal()).unwrap();
+        targets::verify_all(&plan, &Caps::minimal());
+        assert_eq!(plan.probes[0].lowered[0].steps.len(), steps, "{n} x {k}");
     }
+}
+
+#[test]
+fn a_row_above_the_limit_is_refused_by_name_and_size() {
+    let caps = Caps { max_binding: 1 << 15, ..Caps::minimal() };
+    assert_refused(
+        &vocabulary(1000, 1 << 17),
+        &caps,
+        &["et_vk.linear_q4gsw", "uint8[1000, 65536]", "65536 bytes", "one binding covers 32768"],
+    );
+}
+
+#[test]
+fn an_exported_program_runs_within_any_limits_or_is_refused_by_name_and_size() {
+    let mut ran = 0;
+    for binding in (8..28).map(|bit| 1u64 << bit) {
+        for (buffer, storage_alignment) in [(binding, 256), (4 * binding, 32), (1 << 28, 256)] {
+            let caps = Caps { max_binding: binding, max_buffer: buffer, storage_alignment, ..Caps::minimal() };
+            let options = Options::default();
+            let graph = passes::run(parse(exported::payload()).unwrap(), &caps, &options).unwrap();
+            match Plan::new(graph, &caps, &options) {
+                Ok(plan) => {
+                    targets::verify_all(&plan, &caps);
+                    ran += 1;
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    let kind = matches!(error, Error::Unsupported { .. } | Error::OutOfMemory(_));
+                    assert!(kind && text.contains(" bytes") && text.contains("[") && text.contains('%'), "{text}");
+                }
+            }
+        }
+    }
+    assert!(ran > 20, "{ran} of 60 devices");
 }
 
 #[test]

@@ -121,6 +121,23 @@ fn gemv(rows: u32, n: u32, k: u32, caps: &Caps) -> Algorithm {
     Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } }
 }
 
+/// Every algorithm that a device can be asked for.
+pub fn variants(caps: &Caps) -> Vec<Algorithm> {
+    let mut teams = vec![Team::Workgroup];
+    if let Some((lanes, _)) = caps.subgroup.filter(|(low, high)| low == high && GEMV_WORKGROUP.is_multiple_of(*low)) {
+        let splits = [1, 2, 4].into_iter().filter(|split| split * lanes <= GEMV_WORKGROUP);
+        teams.extend(splits.map(|split| Team::Subgroups { lanes, split }));
+    }
+    let blocks = [(1, 2), (1, 4), (1, 8), (4, 2), (4, 4)];
+    let gemv = |&team: &Team| blocks.map(|(rows, columns)| Algorithm::Gemv { rows, columns, team });
+    let mut all: Vec<Algorithm> = teams.iter().flat_map(gemv).collect();
+    if coop_lanes(caps).is_some() {
+        all.extend(COOP_TILES.map(|(rows, columns, _)| Algorithm::Coop { rows, columns }));
+    }
+    all.extend([(16, 64), (64, 16), (64, 64)].map(|(rows, columns)| Algorithm::Tile { rows, columns }));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

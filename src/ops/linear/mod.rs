@@ -5,8 +5,10 @@ mod choose;
 mod coop;
 mod forms;
 
-pub use choose::{Algorithm, Team, WeightLayout, choose};
+pub use choose::{Algorithm, Team, WeightLayout, choose, variants};
 pub use forms::OPS;
+
+use std::ops::Range;
 
 use super::{Bind, Lower, Operand, Params};
 use crate::error::Result;
@@ -14,6 +16,7 @@ use crate::shader::{Kernel, Source};
 use crate::source;
 
 /// Where the factors of the sum come from.
+#[derive(Clone, Copy)]
 pub(super) enum Weights {
     /// 4-bit groups: packed words `[n, k8 / 8]` and scales `[groups, padded n]`.
     Q4 { packed: Operand, scales: Operand, group: u32 },
@@ -22,6 +25,7 @@ pub(super) enum Weights {
 }
 
 /// One product.
+#[derive(Clone, Copy)]
 pub(super) struct Product {
     pub m: u32,
     pub n: u32,
@@ -41,6 +45,35 @@ pub(super) struct Product {
 }
 
 impl Product {
+    /// The product in parts of its columns, so that one binding covers the weights of each; one part as a rule.
+    fn parts(&self, lower: &Lower<'_>) -> Result<Vec<Product>> {
+        let tables = match self.weights {
+            Weights::Q4 { packed, scales, .. } if scales.swapped => vec![packed, scales],
+            Weights::Q4 { packed, .. } => vec![packed],
+            Weights::Dense { weight, layout: WeightLayout::ByColumn } => vec![weight],
+            Weights::Dense { .. } => Vec::new(),
+        };
+        let parts = lower.parts(self.n, &tables)?;
+        Ok(parts.into_iter().map(|columns| self.part(lower, columns)).collect())
+    }
+
+    fn part(&self, lower: &Lower<'_>, columns: Range<u32>) -> Product {
+        let weights = match self.weights {
+            Weights::Q4 { packed, scales, group } => {
+                let swapped = scales.swapped;
+                let scales = if swapped { scales.only(&columns) } else { lower.tail(scales, columns.start) };
+                Weights::Q4 { packed: packed.only(&columns), scales, group }
+            }
+            Weights::Dense { weight, layout: WeightLayout::ByColumn } => {
+                Weights::Dense { weight: weight.only(&columns), layout: WeightLayout::ByColumn }
+            }
+            by_term => by_term,
+        };
+        let bias = self.bias.map(|(bias, m, n)| (lower.tail(bias, columns.start * n), m, n));
+        let out = lower.tail(self.out, columns.start);
+        Product { n: columns.len() as u32, weights, bias, out, ..*self }
+    }
+
     fn layout(&self) -> WeightLayout {
         match self.weights {
             Weights::Q4 { .. } => WeightLayout::ByColumn,
@@ -98,7 +131,7 @@ impl Product {
         let p = Params::new().u32(self.m).u32(self.n).u32(self.k).u32(self.batch);
         let p = p.u32(self.x_batch).u32(self.w_batch).u32(bias_m).u32(bias_n);
         let p = p.f32(self.alpha).f32(self.beta).u32(tiles_m).u32(tiles_n);
-        p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n)
+        p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n).u32(self.out.dims.last())
     }
 
     /// True when 4-bit weights can be read in runs of 32 that share a scale.
@@ -122,12 +155,16 @@ impl Product {
     }
 }
 
-/// Adds the dispatch of a product.
+/// Adds the dispatches of a product: one for each part.
 pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<()> {
     lower.expect_floating_output()?;
     if product.out.dims.numel() == 0 {
         return Ok(());
     }
+    product.parts(lower)?.into_iter().try_for_each(|part| lower_part(lower, part))
+}
+
+fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
     let options = lower.env.options;
     let chosen = choose((product.m, product.n, product.k), product.layout(), product.halves(lower), lower.caps());
     match options.force_gemm.filter(|forced| possible(*forced, &product, lower)).unwrap_or(chosen) {
