@@ -47,7 +47,9 @@ impl Data {
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        self.values.iter().flat_map(|&x| encode(self.dtype, x)).collect()
+        let mut bytes = Vec::with_capacity(self.values.len() * self.dtype.size());
+        self.values.iter().for_each(|&x| encode(self.dtype, x, &mut bytes));
+        bytes
     }
 
     pub fn from_bytes(dtype: DType, dims: &[u32], bytes: &[u8]) -> Data {
@@ -55,16 +57,16 @@ impl Data {
     }
 }
 
-fn encode(dtype: DType, x: f64) -> Vec<u8> {
+fn encode(dtype: DType, x: f64, to: &mut Vec<u8>) {
     match dtype {
-        DType::Bool => vec![u8::from(x != 0.0)],
-        DType::U8 => vec![x as u8],
-        DType::I8 => vec![x as i8 as u8],
-        DType::I32 => (x as i32).to_le_bytes().to_vec(),
-        DType::I64 => (x as i64).to_le_bytes().to_vec(),
-        DType::F16 => f16::from_f64(x).to_le_bytes().to_vec(),
-        DType::F32 => (x as f32).to_le_bytes().to_vec(),
-        DType::F64 => x.to_le_bytes().to_vec(),
+        DType::Bool => to.push(u8::from(x != 0.0)),
+        DType::U8 => to.push(x as u8),
+        DType::I8 => to.push(x as i8 as u8),
+        DType::I32 => to.extend((x as i32).to_le_bytes()),
+        DType::I64 => to.extend((x as i64).to_le_bytes()),
+        DType::F16 => to.extend(f16::from_f64(x).to_le_bytes()),
+        DType::F32 => to.extend((x as f32).to_le_bytes()),
+        DType::F64 => to.extend(x.to_le_bytes()),
     }
 }
 

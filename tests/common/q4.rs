@@ -14,8 +14,13 @@ pub struct Q4 {
 
 /// Random weights `[n, k]`; `k` is padded to a multiple of 8 with zeros and the scales' width to a multiple of 4 with NaN.
 pub fn random(n: u32, k: u32, group: u32, seed: u64) -> Q4 {
+    padded((n, k), group, (n, n.next_multiple_of(4)), seed)
+}
+
+/// Random weights `[n, k]` of which there are `rows` packed rows, whose scales are all NaN beyond n, and `padded` scales a group.
+pub fn padded((n, k): (u32, u32), group: u32, (rows, padded): (u32, u32), seed: u64) -> Q4 {
     let mut rng = Rng::new(seed);
-    let (k8, padded, groups) = (k.next_multiple_of(8), n.next_multiple_of(4), k.div_ceil(group));
+    let (k8, groups) = (k.next_multiple_of(8), k.div_ceil(group));
     let mut scales = vec![f64::NAN; (groups * padded) as usize];
     for g in 0..groups {
         for column in 0..n {
@@ -23,7 +28,7 @@ pub fn random(n: u32, k: u32, group: u32, seed: u64) -> Q4 {
         }
     }
     let scales = Data::f32(&[groups, padded], scales);
-    let mut packed = vec![0x88u8; (n * k8 / 2) as usize];
+    let mut packed = vec![0x88u8; (rows * k8 / 2) as usize];
     let mut dense = vec![0.0; (n * k) as usize];
     for row in 0..n {
         for column in 0..k {
@@ -34,6 +39,6 @@ pub fn random(n: u32, k: u32, group: u32, seed: u64) -> Q4 {
             dense[(row * k + column) as usize] = (f64::from(nibble) - 8.0) * scale;
         }
     }
-    let packed = Data::new(DType::U8, &[n, k8 / 2], packed.into_iter().map(f64::from).collect());
+    let packed = Data::new(DType::U8, &[rows, k8 / 2], packed.into_iter().map(f64::from).collect());
     Q4 { packed, scales, group, dense }
 }

@@ -1,11 +1,11 @@
 use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
-use executorch_webgpu::ops::linear::{Algorithm, Team};
 use executorch_webgpu::options::Options;
 
 use crate::common::q4::{self, Q4};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance, tolerance_of_halves};
+use crate::q4_layer::ways;
 
 /// `out[m, n] = sum_k x[m, k] w[n, k]`
 pub fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
@@ -15,7 +15,7 @@ pub fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
     (0..m).flat_map(|row| (0..n).map(move |column| (row, column))).map(|(r, c)| dot(r, c)).collect()
 }
 
-fn q4_model(x: &Data, w: &Q4, bias: Option<&Data>, out: &[u32]) -> Model {
+pub fn q4_model(x: &Data, w: &Q4, bias: Option<&Data>, out: &[u32]) -> Model {
     let mut m = Model::new();
     let input = m.input(x.dtype, &x.dims);
     let (packed, scales, group) = (m.constant(&w.packed), m.constant(&w.scales), m.int(i64::from(w.group)));
@@ -24,38 +24,6 @@ fn q4_model(x: &Data, w: &Q4, bias: Option<&Data>, out: &[u32]) -> Model {
     m.op("et_vk.linear_q4gsw.default", &[input, packed, scales, group, bias, y]);
     m.output(y);
     m
-}
-
-fn algorithms() -> Vec<Option<Algorithm>> {
-    vec![
-        None,
-        Some(Algorithm::Gemv { rows: 4, columns: 2, team: Team::Workgroup }),
-        Some(Algorithm::Gemv { rows: 1, columns: 4, team: Team::Subgroups { lanes: 8, split: 1 } }),
-        Some(Algorithm::Gemv { rows: 4, columns: 8, team: Team::Subgroups { lanes: 8, split: 2 } }),
-        Some(Algorithm::Gemv { rows: 4, columns: 1, team: Team::Subgroups { lanes: 8, split: 4 } }),
-        Some(Algorithm::Coop { rows: 32, columns: 64 }),
-        Some(Algorithm::Coop { rows: 64, columns: 64 }),
-        Some(Algorithm::Coop { rows: 128, columns: 64 }),
-        Some(Algorithm::Coop { rows: 128, columns: 128 }),
-        Some(Algorithm::Tile { rows: 16, columns: 64 }),
-        Some(Algorithm::Tile { rows: 64, columns: 16 }),
-        Some(Algorithm::Tile { rows: 64, columns: 64 }),
-    ]
-}
-
-fn check_q4(m: u32, k: u32, n: u32, group: u32, with_bias: bool) {
-    let seed = u64::from(m * 31 + k * 7 + n);
-    let w = q4::random(n, k, group, seed);
-    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), seed + 1);
-    let bias = Data::random(DType::F32, &[n], (-1.0, 1.0), seed + 2);
-    let mut want = product(&x.values, &w.dense, (m, n, k));
-    if with_bias {
-        want.iter_mut().enumerate().for_each(|(i, y)| *y += bias.values[i % n as usize]);
-    }
-    let model = q4_model(&x, &w, with_bias.then_some(&bias), &[m, n]);
-    for force_gemm in algorithms() {
-        check(&model, &x, n, &want, 1.0, Options { force_gemm, ..Options::default() });
-    }
 }
 
 /// Runs a 4-bit layer on a full and on a minimal device; where cooperative matrices multiply, factors are halves.
@@ -73,46 +41,6 @@ fn check(model: &Model, x: &Data, n: u32, want: &[f64], range: f64, options: Opt
 }
 
 #[test]
-fn q4_at_the_edges_of_every_tile() {
-    let shapes = [
-        (1, 64, 63),
-        (2, 32, 64),
-        (15, 96, 65),
-        (16, 64, 17),
-        (17, 40, 16),
-        (63, 32, 15),
-        (65, 64, 66),
-        (129, 72, 131),
-    ];
-    for (m, k, n) in shapes {
-        check_q4(m, k, n, 8, m % 2 == 0);
-    }
-}
-
-#[test]
-fn q4_with_every_kind_of_group() {
-    for (k, group) in
-        [(8, 8), (16, 16), (32, 32), (96, 32), (256, 64), (256, 128), (512, 256), (77, 77), (60, 12), (2056, 8)]
-    {
-        check_q4(3, k, 24, group, true);
-    }
-}
-
-#[test]
-fn q4_rows_do_not_depend_on_their_neighbours() {
-    let (k, n) = (128, 40);
-    let w = q4::random(n, k, 32, 5);
-    let all = Data::random(DType::F32, &[17, k], (-1.0, 1.0), 6);
-    let single: Vec<Vec<f64>> =
-        (0..17).map(|row| product(&all.values[row * k as usize..][..k as usize], &w.dense, (1, n, k))).collect();
-    for m in 1..=17u32 {
-        let x = Data::f32(&[m, k], all.values[..(m * k) as usize].to_vec());
-        let want = single[..m as usize].concat();
-        check(&q4_model(&x, &w, None, &[m, n]), &x, n, &want, 1.0, Options::default());
-    }
-}
-
-#[test]
 fn q4_shrinks_and_grows_with_its_input() {
     let (k, n) = (64, 48);
     let w = q4::random(n, k, 32, 8);
@@ -122,35 +50,6 @@ fn q4_shrinks_and_grows_with_its_input() {
         let x = Data::f32(&[1, m, k], full.values[..(m * k) as usize].to_vec());
         let want = product(&x.values, &w.dense, (m, n, k));
         assert_close(&running.run(&[&x]).unwrap()[0], &[1, m, n], &want, tolerance_of_halves(64, 1.0));
-    }
-}
-
-#[test]
-fn q4_activations_beyond_half_range_stay_finite() {
-    let (m, k, n) = (20, 64, 16);
-    let w = q4::random(n, k, 32, 10);
-    let x = Data::random(DType::F32, &[m, k], (-2e5, 2e5), 11);
-    let want = product(&x.values, &w.dense, (m, n, k));
-    check(&q4_model(&x, &w, None, &[m, n]), &x, n, &want, 2e5, Options::default());
-}
-
-#[test]
-fn q4_rows_of_any_magnitude_keep_their_accuracy() {
-    let (m, k, n) = (20, 64, 16);
-    let w = q4::random(n, k, 32, 18);
-    let mut x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 19);
-    for (row, scale) in [(0, 1e30), (3, 1e-30), (7, 0.0), (11, 7e4)] {
-        x.values[row * k as usize..][..k as usize].iter_mut().for_each(|v| *v *= scale);
-    }
-    let x = Data::f32(&[m, k], x.values);
-    let want = product(&x.values, &w.dense, (m, n, k));
-    let mut running = q4_model(&x, &w, None, &[m, n]).load().unwrap();
-    let out = running.run(&[&x]).unwrap();
-    for (row, (got, want)) in out[0].values.chunks(n as usize).zip(want.chunks(n as usize)).enumerate() {
-        let most = want.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-        for (a, b) in got.iter().zip(want) {
-            assert!((a - b).abs() <= 2e-3 * most, "row {row}: {a} instead of {b}");
-        }
     }
 }
 
@@ -215,27 +114,6 @@ fn q4_multiplies_in_f32_when_told() {
 }
 
 #[test]
-fn q4_accumulates_in_half_when_asked() {
-    let (m, k, n) = (33, 512, 70);
-    let w = q4::random(n, k, 32, 12);
-    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 13);
-    let want = product(&x.values, &w.dense, (m, n, k));
-    let options = Options { enable_f16_accumulate_gemm: true, ..Options::default() };
-    let model = q4_model(&x, &w, None, &[m, n]);
-    let mut running = model.load_with(options.clone(), Profile::Full).unwrap();
-    let half = running.run(&[&x]).unwrap();
-    assert_close(&half[0], &[m, n], &want, (2e-2, 3e-2));
-    let exact = model
-        .load_with(Options { force_f32_gemm: true, ..Options::default() }, Profile::Full)
-        .unwrap()
-        .run(&[&x])
-        .unwrap();
-    assert_ne!(half[0].values, exact[0].values, "the option changes the arithmetic");
-    let minimal = model.load_with(options, Profile::Minimal).unwrap().run(&[&x]).unwrap();
-    assert_close(&minimal[0], &[m, n], &want, tolerance(DType::F32, k as usize));
-}
-
-#[test]
 fn q4_refuses_operands_that_do_not_fit() {
     let w = q4::random(16, 64, 32, 14);
     let x = Data::random(DType::F32, &[2, 72], (-1.0, 1.0), 15);
@@ -264,7 +142,7 @@ fn dense(op: &str, dtype: DType, shapes: [&[u32]; 2], out: &[u32], want: impl Fn
     let want = want(&a, &b);
     let no_bias: &[Entry] = if op == "aten.linear.default" { &[Entry::Null] } else { &[] };
     let model = Model::single(op, &[&a, &b], no_bias, dtype, out);
-    for force_gemm in algorithms() {
+    for force_gemm in ways(Profile::Full) {
         let options = Options { force_gemm, ..Options::default() };
         model.check_with(&options, &[&a, &b], |got| assert_close(&got[0], out, &want, tolerance(dtype, k as usize)));
     }

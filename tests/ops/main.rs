@@ -14,6 +14,8 @@ mod join;
 mod large;
 mod linear;
 mod norm;
+mod q4_layer;
+mod q4_variants;
 mod reduce;
 mod reindex;
 mod rope;

@@ -28,6 +28,16 @@ pub enum Algorithm {
     },
 }
 
+impl Algorithm {
+    /// Rows and columns of the result that one workgroup computes.
+    pub fn tile(self) -> (u32, u32) {
+        match self {
+            Algorithm::Gemv { rows, columns, team } => (rows, columns * GEMV_WORKGROUP / team.size()),
+            Algorithm::Coop { rows, columns } | Algorithm::Tile { rows, columns } => (rows, columns),
+        }
+    }
+}
+
 /// The invocations that share one sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Team {
