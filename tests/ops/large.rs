@@ -197,8 +197,13 @@ fn what_cannot_be_cut_is_refused_by_name_and_size() {
 }
 
 #[test]
-fn a_4_bit_vocabulary_of_155_megabytes() {
-    let (n, k, group) = (151_936u32, 2048u32, 64);
+fn a_4_bit_vocabulary_on_either_side_of_128_mebibytes() {
+    vocabulary(128_256, Profile::Full);
+    vocabulary(151_936, Profile::Minimal);
+}
+
+fn vocabulary(n: u32, profile: Profile) {
+    let (k, group) = (2048u32, 64);
     let bytes: Vec<u8> = (0..n as usize * k as usize / 2).map(|i| (i * 31 + (i >> 10) * 7) as u8).collect();
     let scale = |g: usize, column: usize| (1 + (g * 5 + column) % 13) as f32 / 1024.0;
     let groups = (k / group) as usize;
@@ -221,6 +226,6 @@ fn a_4_bit_vocabulary_of_155_megabytes() {
     let (group, none, y) = (m.int(i64::from(group)), m.null(), m.tensor(DType::F32, &[1, n]));
     m.op("et_vk.linear_q4gsw.default", &[input, packed, scales, group, none, y]);
     m.output(y);
-    let mut running = m.load_with(Options::default(), Profile::Minimal).unwrap();
+    let mut running = m.load_with(Options::default(), profile).unwrap();
     assert_close(&running.run(&[&x]).unwrap()[0], &[1, n], &want, tolerance(DType::F32, k as usize));
 }

@@ -15,6 +15,7 @@ mod large;
 mod linear;
 mod norm;
 mod q4_layer;
+mod q4_layers;
 mod q4_variants;
 mod reduce;
 mod reindex;
