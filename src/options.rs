@@ -18,7 +18,11 @@ pub enum OptionValue {
 /// Everything a user can choose.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// GEMMs of quantised layers accumulate in f16: faster, less exact. Off by default.
+    /// Quantised layers of more than eight rows add 16 products at a time in f16: faster on some GPUs, less exact. Off by
+    /// default. The root mean square of the errors stays below 1e-3 of that of the results, for groups of every size: with
+    /// activations in -1..1 and weights below 0.16, `cargo test --test ops q4_half_sums -- --nocapture` prints 2e-4 of 0.29 for
+    /// K = 64, 1.1e-3 of 1.6 for K = 2048 and 2.3e-3 of 3.3 for K = 8192. Activations must stay below 65504. A device without
+    /// shader-f16 keeps f32 sums and says so in the log, as does one with cooperative matrices.
     pub enable_f16_accumulate_gemm: bool,
     /// Quantised layers multiply in f32 even where cooperative matrices would be faster in f16. Off by default.
     pub force_f32_gemm: bool,

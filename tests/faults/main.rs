@@ -14,6 +14,7 @@ mod calls;
 mod child;
 mod device;
 mod host;
+mod logged;
 mod memory;
 mod replay;
 mod symints;

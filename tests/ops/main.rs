@@ -14,6 +14,7 @@ mod join;
 mod large;
 mod linear;
 mod norm;
+mod q4_half_sums;
 mod q4_layer;
 mod q4_layers;
 mod q4_variants;
