@@ -1,13 +1,13 @@
 //! Constants that are not there, too short, or elsewhere: refused at load with their name, and nothing stays behind.
 
 use executorch_webgpu::error::Error;
-use executorch_webgpu::gpu::Profile;
-use executorch_webgpu::graph::DType::{self, F32, F64, I32, I64};
+use executorch_webgpu::gpu::{MemoryKind, Profile};
+use executorch_webgpu::graph::DType::{self, F32, F64, I32, I64, U8};
 use executorch_webgpu::options::Options;
 
 use crate::common::writer::{Bytes, Entry};
 use crate::common::{Data, Model, assert_close};
-use crate::seeds;
+use crate::{heap, seeds};
 
 /// `x + constant` over a constant of `dims` that lies at `place`.
 fn model(place: Bytes, dtype: DType, dims: &[u32]) -> Model {
@@ -42,6 +42,32 @@ fn a_key_that_is_missing_or_short_is_named() {
     m.named.insert("some key".into(), vec![0; 64]);
     m.load().unwrap();
     assert_refused(&model(Bytes::Named(String::new()), F32, &[5]), &["neither a key nor an offset"]);
+}
+
+#[test]
+fn a_large_weight_is_never_held_twice() {
+    const SIZE: usize = 64 << 20;
+    let capped = Profile::Capped { binding: 20 << 20, buffer: 20 << 20 };
+    for (dtype, dims, profile) in
+        [(U8, [1 << 14, 1 << 12], Profile::Full), (U8, [1 << 14, 1 << 12], capped), (F32, [1 << 12, 1 << 12], capped)]
+    {
+        let (mut m, k) = (Model::new(), dims[1] * if dtype == U8 { 2 } else { 1 });
+        let x = m.input(F32, &[1, k]);
+        let weight = m.constant_bytes("weight", dtype, &dims, vec![0; SIZE]);
+        let (none, y) = (m.null(), m.tensor(F32, &[1, dims[0]]));
+        if dtype == U8 {
+            let scales = m.constant_bytes("scales", F32, &[k / 32, dims[0]], vec![0; SIZE / 4]);
+            let group = m.int(32);
+            m.op("et_vk.linear_q4gsw.default", &[x, weight, scales, group, none, y]);
+        } else {
+            m.op("aten.linear.default", &[x, weight, none, y]);
+        }
+        m.output(y);
+        let (running, held) = heap::most(|| m.load_with(Options::default(), profile).unwrap());
+        assert!(running.program.memory().of(MemoryKind::Weights) >= SIZE as u64);
+        println!("{profile:?}: {held} bytes of host memory for {SIZE}");
+        assert!(held < SIZE / 2, "{profile:?}: {held} bytes of host memory for {SIZE}");
+    }
 }
 
 #[test]
