@@ -1,33 +1,51 @@
-// out[b, m, n] = alpha * sum_k x[b, m, k] * w[b, n, k] + beta * bias; a BM x BN tile per workgroup, 4 x 4 per invocation.
-
+// out[b, m, n] = alpha * sum_k x[b, m, k] * w[b, n, k] + beta * bias; a BM x BN tile per workgroup, PM x PN blocks of 4 x 4 per
+// invocation. The next BK columns are fetched into registers while the present ones are multiplied.
 struct Octet { low: vec4<f32>, high: vec4<f32> }
 
 const BK: u32 = 16u;
-const THREADS: u32 = BM * BN / 16u;
-var<workgroup> xs: array<array<vec4<Mul>, BM / 4u>, BK>;
-var<workgroup> ws: array<array<vec4<Mul>, BN / 4u>, BK>;
+const ACROSS: u32 = BN / (4u * PN);
+const DOWN: u32 = BM / (4u * PM);
+const THREADS: u32 = ACROSS * DOWN;
+const X_ITEMS: u32 = (BM * BK / 4u + THREADS - 1u) / THREADS;
+const W_ITEMS: u32 = (BN * BK / 8u + THREADS - 1u) / THREADS;
+// One vector more than a row needs: columns of a tile lie in different banks.
+var<workgroup> xs: array<array<vec4<Mul>, BM / 4u + 1u>, BK>;
+var<workgroup> ws: array<array<vec4<Mul>, BN / 4u + 1u>, BK>;
 
-fn load_x_tile(lane: u32, base: u32, row0: u32, k0: u32) {
-    for (var i = lane; i < BM * BK / 4u; i += THREADS) {
-        let row = i / (BK / 4u);
-        let c = (i % (BK / 4u)) * 4u;
-        var v = vec4<f32>(0.0);
-        if (row0 + row < p.m) {
-            v = x4(base + (row0 + row) * p.k, k0 + c);
-        }
-        for (var j = 0u; j < 4u; j++) { xs[c + j][row / 4u][row % 4u] = Mul(v[j]); }
+struct Fetched { x: array<vec4<f32>, X_ITEMS>, w: array<Octet, W_ITEMS> }
+
+fn fetch(lane: u32, b: u32, row0: u32, col0: u32, k0: u32) -> Fetched {
+    var f: Fetched;
+    for (var j = 0u; j < X_ITEMS; j++) {
+        let i = lane + j * THREADS;
+        let row = row0 + i / (BK / 4u);
+        if (i < BM * BK / 4u && row < p.m) { f.x[j] = x4(b * p.x_batch + row * p.k, k0 + i % (BK / 4u) * 4u); }
     }
+    for (var j = 0u; j < W_ITEMS; j++) {
+        let i = lane + j * THREADS;
+        let col = col0 + weight_column(i, BK / 8u);
+        let o = k0 / 8u + weight_octet(i, BK / 8u);
+        if (i < BN * BK / 8u && col < p.n && o < p.k8) { f.w[j] = weight8(b, col, o); }
+    }
+    return f;
 }
 
-fn load_w_tile(lane: u32, b: u32, col0: u32, k0: u32) {
-    for (var i = lane; i < BN * BK / 8u; i += THREADS) {
+fn keep(lane: u32, f: Fetched) {
+    for (var j = 0u; j < X_ITEMS; j++) {
+        let i = lane + j * THREADS;
+        let row = i / (BK / 4u);
+        let c = i % (BK / 4u) * 4u;
+        if (i >= BM * BK / 4u) { break; }
+        for (var e = 0u; e < 4u; e++) { xs[c + e][row / 4u][row % 4u] = Mul(f.x[j][e]); }
+    }
+    for (var j = 0u; j < W_ITEMS; j++) {
+        let i = lane + j * THREADS;
         let col = weight_column(i, BK / 8u);
-        let o = weight_octet(i, BK / 8u);
-        var w = Octet(vec4<f32>(0.0), vec4<f32>(0.0));
-        if (col0 + col < p.n && k0 / 8u + o < p.k8) { w = weight8(b, col0 + col, k0 / 8u + o); }
-        for (var j = 0u; j < 4u; j++) {
-            ws[o * 8u + j][col / 4u][col % 4u] = Mul(w.low[j]);
-            ws[o * 8u + 4u + j][col / 4u][col % 4u] = Mul(w.high[j]);
+        let c = weight_octet(i, BK / 8u) * 8u;
+        if (i >= BN * BK / 8u) { break; }
+        for (var e = 0u; e < 4u; e++) {
+            ws[c + e][col / 4u][col % 4u] = Mul(f.w[j].low[e]);
+            ws[c + 4u + e][col / 4u][col % 4u] = Mul(f.w[j].high[e]);
         }
     }
 }
@@ -40,28 +58,42 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     let tile = index % (p.tiles_m * p.tiles_n);
     let row0 = (tile / p.tiles_n) * BM;
     let col0 = (tile % p.tiles_n) * BN;
-    let tx = lane % (BN / 4u);
-    let ty = lane / (BN / 4u);
-    var sum: array<vec4<f32>, 4>;
+    let tx = lane % ACROSS;
+    let ty = lane / ACROSS;
+    var sum: array<vec4<f32>, 4u * PM * PN>;
+    var fetched = fetch(lane, b, row0, col0, 0u);
     for (var k0 = 0u; k0 < p.k; k0 += BK) {
-        load_x_tile(lane, b * p.x_batch, row0, k0);
-        load_w_tile(lane, b, col0, k0);
+        keep(lane, fetched);
         workgroupBarrier();
-        var part: array<vec4<Mul>, 4>;
+        if (k0 + BK < p.k) { fetched = fetch(lane, b, row0, col0, k0 + BK); }
+        var part: array<vec4<Mul>, 4u * PM * PN>;
         for (var k = 0u; k < BK; k++) {
-            let a = xs[k][ty];
-            let w = ws[k][tx];
-            for (var i = 0u; i < 4u; i++) { part[i] = fma(vec4<Mul>(a[i]), w, part[i]); }
+            for (var i = 0u; i < PM; i++) {
+                let a = xs[k][i * DOWN + ty];
+                for (var j = 0u; j < PN; j++) {
+                    let w = ws[k][j * ACROSS + tx];
+                    for (var r = 0u; r < 4u; r++) {
+                        let at = (i * 4u + r) * PN + j;
+                        if (HALF_SUMS) {
+                            part[at] = fma(vec4<Mul>(a[r]), w, part[at]);
+                        } else {
+                            sum[at] = fma(vec4<f32>(f32(a[r])), vec4<f32>(w), sum[at]);
+                        }
+                    }
+                }
+            }
         }
-        for (var i = 0u; i < 4u; i++) { sum[i] += vec4<f32>(part[i]); }
+        if (HALF_SUMS) { for (var i = 0u; i < 4u * PM * PN; i++) { sum[i] += vec4<f32>(part[i]); } }
         workgroupBarrier();
     }
-    let col = col0 + tx * 4u;
-    for (var i = 0u; i < 4u; i++) {
-        let row = row0 + ty * 4u + i;
+    for (var i = 0u; i < 4u * PM; i++) {
+        let row = row0 + (i / 4u * DOWN + ty) * 4u + i % 4u;
         if (row >= p.m) { continue; }
-        for (var j = 0u; j < 4u; j++) {
-            if (col + j < p.n) { store_out((b * p.m + row) * p.width + col + j, epilogue(row, col + j, sum[i][j])); }
+        for (var j = 0u; j < PN; j++) {
+            let col = col0 + (j * ACROSS + tx) * 4u;
+            for (var e = 0u; e < 4u; e++) {
+                if (col + e < p.n) { store_out((b * p.m + row) * p.width + col + e, epilogue(row, col + e, sum[i * PN + j][e])); }
+            }
         }
     }
 }

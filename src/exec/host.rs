@@ -1,4 +1,5 @@
 use crate::error::{Error, Result};
+use crate::gpu::Timed;
 use crate::graph::{DType, Dims};
 
 /// An argument of a call as the host holds it.
@@ -49,11 +50,11 @@ pub trait Outputs {
     fn tensor(&mut self, index: usize, dims: &Dims) -> Result<&mut [u8]>;
     /// Sets output `index`, a scalar.
     fn scalar(&mut self, index: usize, value: i64) -> Result<()>;
-    /// True when a profiler wants to know about each step.
-    fn profiling(&self) -> bool {
-        false
+    /// What a profiler wants to know the time of.
+    fn timed(&self) -> Timed {
+        Timed::Nothing
     }
-    /// Records one step that ran from `start` to `end`, in nanoseconds on one clock.
+    /// Records one step, or the whole call, that ran from `start` to `end`, in nanoseconds on one clock.
     fn step(&mut self, _name: &str, _start: u64, _end: u64) {}
 }
 

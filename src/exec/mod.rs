@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub use host::{DataSource, HostTensor, HostValue, NoData, Outputs};
 
 use crate::error::{Error, Result};
-use crate::gpu::{Buffer, Copy, Gpu, Memory, MemoryKind, Profile, Staging};
+use crate::gpu::{Buffer, Copy, Gpu, Memory, MemoryKind, Profile, Staging, Timed};
 use crate::graph::{DType, Dims, Tensor, Value, ValueId};
 use crate::options::Options;
 use crate::passes;
@@ -195,16 +195,19 @@ impl Program {
         let sequence = self.sequences.get(index).ok_or_else(|| Error::Internal("there is no sequence".into()))?;
         self.gpu.write(&self.live, 0, &live_values(&self.plan, &sequence.symints))?;
         let (copies, parts, total) = self.output_copies(sequence)?;
-        let timed = outputs.profiling();
+        let timed = outputs.timed();
         let work = self.gpu.submit(&sequence.dispatches, &sequence.common, &copies, &self.staging, timed)?;
         let timings = self.gpu.finish(work, &self.staging, total, |bytes| {
             parts.iter().try_for_each(|part| deliver(part, bytes, outputs))
         })?;
         self.gpu.check()?;
-        if timed {
-            for (name, timing) in sequence.names(&self.plan).iter().zip(&timings) {
-                outputs.step(name, timing.start, timing.end);
-            }
+        let names = match timed {
+            Timed::Nothing => Vec::new(),
+            Timed::Steps => sequence.names(&self.plan),
+            Timed::Whole => vec!["call".to_string()],
+        };
+        for (name, timing) in names.iter().zip(&timings) {
+            outputs.step(name, timing.start, timing.end);
         }
         Ok(())
     }

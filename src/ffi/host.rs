@@ -6,6 +6,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::exec::{DataSource, HostTensor, HostValue, Outputs};
+use crate::gpu::Timed;
 use crate::graph::{DType, Dims};
 
 pub(super) struct HostData<'a>(pub &'a EtwgpuHost);
@@ -161,8 +162,8 @@ impl Outputs for HostOutputs<'_> {
         }
     }
 
-    fn profiling(&self) -> bool {
-        self.host.profile.is_some()
+    fn timed(&self) -> Timed {
+        if self.host.profile.is_some() { Timed::Steps } else { Timed::Nothing }
     }
 
     fn step(&mut self, name: &str, start: u64, end: u64) {

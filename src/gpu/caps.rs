@@ -7,6 +7,12 @@ pub struct Caps {
     pub f16: bool,
     /// Smallest and largest subgroup size; `None` when subgroup operations are missing.
     pub subgroup: Option<(u32, u32)>,
+    /// Subgroups can wait for their own invocations.
+    pub subgroup_barrier: bool,
+    /// Products of four bytes at once are fast.
+    pub packed_dot: bool,
+    /// The device is a CPU.
+    pub cpu: bool,
     /// Timestamp queries.
     pub timestamps: bool,
     /// A driver pipeline cache that can be saved.
@@ -54,6 +60,9 @@ impl Caps {
         Caps {
             f16: false,
             subgroup: None,
+            subgroup_barrier: false,
+            packed_dot: false,
+            cpu: false,
             timestamps: false,
             pipeline_cache: false,
             immediate_bytes: 0,

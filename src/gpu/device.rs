@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::caps::{Caps, CoopShape};
-use super::check::cooperative_product;
+use super::check::{coop_types, cooperative_product};
 use super::choose::adapter;
 use super::pipelines::Pipelines;
 use crate::error::{Error, Result};
@@ -117,14 +117,21 @@ impl Gpu {
 
     /// Cooperative matrices of other shapes than the kernels', or that fail a small product, are not used.
     fn drop_wrong_features(&mut self) {
-        let wanted = CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false };
-        self.caps.coop.retain(|shape| *shape == wanted);
-        let Some((lanes, _)) = self.caps.subgroup.filter(|_| !self.caps.coop.is_empty()) else { return };
-        let passed = cooperative_product(self, lanes);
-        if !matches!(passed, Ok(true)) {
-            log::warn!("{}: cooperative matrices are not used, a small product gave {passed:?}", self.name);
+        let Some((lanes, _)) = self.caps.subgroup else {
             self.caps.coop.clear();
+            return;
+        };
+        let mut kept = Vec::new();
+        for shape in std::mem::take(&mut self.caps.coop).into_iter().filter(|&shape| coop_types(shape).is_some()) {
+            match cooperative_product(self, shape, lanes) {
+                Ok(true) => kept.push(shape),
+                other => {
+                    let name = &self.name;
+                    log::warn!("{name}: cooperative matrices {shape:?} are not used, a small product gave {other:?}");
+                }
+            }
         }
+        self.caps.coop = kept;
     }
 
     /// What the device can do.
@@ -188,6 +195,7 @@ impl Gpu {
 fn wanted_features() -> wgpu::Features {
     wgpu::Features::SHADER_F16
         | wgpu::Features::SUBGROUP
+        | wgpu::Features::SUBGROUP_BARRIER
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE
         | wgpu::Features::IMMEDIATES
@@ -198,6 +206,7 @@ fn capabilities(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu
     let info = adapter.get_info();
     let has = |feature| features.contains(feature);
     let f16 = has(wgpu::Features::SHADER_F16);
+    let cpu = info.device_type == wgpu::DeviceType::Cpu;
     let coop = if f16 && has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
         adapter.cooperative_matrix_properties().iter().filter_map(coop_shape).collect()
     } else {
@@ -206,6 +215,10 @@ fn capabilities(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu
     Caps {
         f16,
         subgroup: has(wgpu::Features::SUBGROUP).then_some((info.subgroup_min_size, info.subgroup_max_size)),
+        subgroup_barrier: has(wgpu::Features::SUBGROUP_BARRIER),
+        // Vulkan and DX12 name the instruction, and their GPUs have had it for years; elsewhere it is emulated.
+        packed_dot: !cpu && matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
+        cpu,
         timestamps: has(wgpu::Features::TIMESTAMP_QUERY),
         pipeline_cache: has(wgpu::Features::PIPELINE_CACHE),
         immediate_bytes: if has(wgpu::Features::IMMEDIATES) { limits.max_immediate_size } else { 0 },

@@ -10,7 +10,8 @@ mod submit;
 
 pub use buffers::{Buffer, Memory, MemoryKind, memory};
 pub use caps::{Caps, CoopShape};
+pub use check::coop_types;
 pub use choose::adapter_available;
 pub use device::{Gpu, Profile};
 pub use pipelines::{BindGroup, BufferRange, PARAMS_STRIDE, Pipeline};
-pub use submit::{Copy, Dispatch, Staging, Submission, Timing};
+pub use submit::{Copy, Dispatch, Staging, Submission, Timed, Timing};

@@ -40,7 +40,19 @@ pub struct Submission {
     timing: Option<wgpu::Buffer>,
 }
 
-/// When one dispatch ran: nanoseconds on the device's clock.
+/// What a submission takes the time of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Each dispatch, in a pass of its own: some microseconds are added to each.
+    Steps,
+    /// All dispatches together.
+    Whole,
+}
+
+/// When dispatches ran: nanoseconds on the device's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Start.
@@ -62,26 +74,31 @@ impl Staging {
 }
 
 impl Gpu {
-    /// Encodes all dispatches into one compute pass, then the copies, and submits. With `timed`, each dispatch gets a pass
-    /// and two timestamps of its own.
+    /// Encodes all dispatches into one compute pass, then the copies, and submits; what is timed has passes of its own.
     pub fn submit(
         &self,
         dispatches: &[Dispatch],
         common: &BindGroup,
         copies: &[Copy<'_>],
         staging: &Staging,
-        timed: bool,
+        timed: Timed,
     ) -> Result<Submission> {
         self.guarded(|| {
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            let timing = if timed && self.caps().timestamps && !dispatches.is_empty() {
-                Some(self.encode_timed(&mut encoder, dispatches, common))
-            } else {
-                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-                for dispatch in dispatches {
-                    encode(&mut pass, dispatch, common);
+            let able = self.caps().timestamps && !dispatches.is_empty();
+            let timing = match timed {
+                Timed::Steps if able => Some(self.encode_timed(&mut encoder, dispatches.chunks(1), common)),
+                Timed::Whole if able => {
+                    Some(self.encode_timed(&mut encoder, dispatches.chunks(dispatches.len()), common))
                 }
-                None
+                _ => {
+                    encode(
+                        &mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()),
+                        dispatches,
+                        common,
+                    );
+                    None
+                }
             };
             for copy in copies.iter().filter(|copy| copy.bytes > 0) {
                 let (from, to) = (&copy.from.raw, &staging.buffer.raw);
@@ -94,18 +111,18 @@ impl Gpu {
     fn encode_timed(
         &self,
         encoder: &mut wgpu::CommandEncoder,
-        dispatches: &[Dispatch],
+        passes: std::slice::Chunks<'_, Dispatch>,
         common: &BindGroup,
     ) -> wgpu::Buffer {
         // A query set holds at most 4096 entries in WebGPU; longer sequences are timed up to there.
-        let timed = dispatches.len().min(2048);
+        let timed = passes.len().min(2048);
         let count = 2 * timed as u32;
         let set = self.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: None,
             ty: wgpu::QueryType::Timestamp,
             count,
         });
-        for (i, dispatch) in dispatches.iter().enumerate() {
+        for (i, dispatches) in passes.enumerate() {
             let writes = wgpu::ComputePassTimestampWrites {
                 query_set: &set,
                 beginning_of_pass_write_index: Some(2 * i as u32),
@@ -113,7 +130,7 @@ impl Gpu {
             };
             let timestamp_writes = (i < timed).then_some(writes);
             let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
-            encode(&mut encoder.begin_compute_pass(&descriptor), dispatch, common);
+            encode(&mut encoder.begin_compute_pass(&descriptor), dispatches, common);
         }
         let size = u64::from(count) * 8;
         let buffer = |usage| {
@@ -180,12 +197,14 @@ impl Gpu {
     }
 }
 
-fn encode(pass: &mut wgpu::ComputePass<'_>, dispatch: &Dispatch, common: &BindGroup) {
-    pass.set_pipeline(&dispatch.pipeline.raw);
-    pass.set_bind_group(0, &dispatch.group.0, &[]);
-    pass.set_bind_group(1, &common.0, &[dispatch.params]);
-    let [x, y, z] = dispatch.grid;
-    pass.dispatch_workgroups(x, y, z);
+fn encode(pass: &mut wgpu::ComputePass<'_>, dispatches: &[Dispatch], common: &BindGroup) {
+    for dispatch in dispatches {
+        pass.set_pipeline(&dispatch.pipeline.raw);
+        pass.set_bind_group(0, &dispatch.group.0, &[]);
+        pass.set_bind_group(1, &common.0, &[dispatch.params]);
+        let [x, y, z] = dispatch.grid;
+        pass.dispatch_workgroups(x, y, z);
+    }
 }
 
 type Mapping = mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>;

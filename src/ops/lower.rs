@@ -124,6 +124,8 @@ pub struct Lowered {
     pub bounds: Vec<Bound>,
     /// Bytes of each scratch buffer.
     pub scratch: Vec<u64>,
+    /// Bytes that the storage of a tensor must hold, though its elements may end before.
+    pub room: Vec<(ValueId, u64)>,
     /// True when the answer depends on a per-call number, so that each call must ask again.
     pub volatile: bool,
 }
@@ -290,6 +292,16 @@ impl<'a> Lower<'a> {
     pub fn scratch(&mut self, bytes: u64) -> Bind {
         self.answer.scratch.push(bytes);
         Bind::Scratch(self.answer.scratch.len() as u32 - 1)
+    }
+
+    /// Asks that whole tiles may be written over a tensor: its storage holds at least `bytes`.
+    pub fn room(&mut self, operand: Operand, bytes: u64) {
+        self.answer.room.push((operand.id, bytes));
+    }
+
+    /// The most rows that a tensor can have, its last dimension being a row.
+    pub fn max_rows(&self, operand: Operand) -> u32 {
+        self.max(operand).rows()
     }
 
     /// Demands `0 <= value` and `value + extent <= limit`: now when the value is a literal, on each call otherwise.

@@ -90,6 +90,7 @@ impl Plan {
             probes: Vec::new(),
         };
         plan.probes = probe::run(&plan, caps, options)?;
+        storage::make_room(&mut plan);
         lifetimes::assign(&mut plan);
         Ok(plan)
     }

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::{Storage, StorageKind};
+use super::{Plan, Storage, StorageKind};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{DType, Dims, Graph, Node, Tensor, Value, ValueId};
@@ -44,6 +44,16 @@ pub(super) fn assign(graph: &Graph, ops: &[&'static Op], caps: &Caps) -> Result<
     }
     alias_views(graph, ops, caps, &written, &mut of);
     Ok((of, storages))
+}
+
+/// Enlarges the storages over which kernels write whole tiles.
+pub(super) fn make_room(plan: &mut Plan) {
+    let lowered = plan.probes.iter().flat_map(|probe| &probe.lowered);
+    let room: Vec<(ValueId, u64)> = lowered.flat_map(|lowered| &lowered.room).copied().collect();
+    for (id, bytes) in room {
+        let storage = plan.storage_of(id).and_then(|storage| plan.storages.get_mut(storage as usize));
+        storage.into_iter().for_each(|storage| storage.bytes = storage.bytes.max(bytes));
+    }
 }
 
 fn bytes(tensor: &Tensor, elem: Elem) -> u64 {

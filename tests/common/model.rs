@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use executorch_webgpu::error::{Error, Result};
 use executorch_webgpu::exec::{DataSource, HostTensor, HostValue, Outputs, Program};
-use executorch_webgpu::gpu::Profile;
+use executorch_webgpu::gpu::{Profile, Timed};
 use executorch_webgpu::graph::{DType, Dims};
 use executorch_webgpu::options::Options;
 
@@ -159,18 +159,18 @@ impl Running {
     }
 
     pub fn run_values(&mut self, inputs: &[HostValue<'_>]) -> Result<Vec<Data>> {
-        let outputs = self.collect(inputs, None)?;
+        let outputs = self.collect(inputs, Timed::Nothing)?;
         Ok(outputs.results.iter().map(|(dtype, dims, bytes)| Data::from_bytes(*dtype, dims, bytes)).collect())
     }
 
-    /// Runs once with timestamps; one entry per dispatch.
-    pub fn profile(&mut self, inputs: &[&Data]) -> Result<Vec<Timed>> {
-        with_tensors(inputs, |values| Ok(self.collect(values, Some(Vec::new()))?.steps.unwrap_or_default()))
+    /// Runs once with timestamps; one entry per dispatch, or one for the call.
+    pub fn profile(&mut self, inputs: &[&Data], timed: Timed) -> Result<Vec<Span>> {
+        with_tensors(inputs, |values| Ok(self.collect(values, timed)?.steps))
     }
 
-    fn collect(&mut self, inputs: &[HostValue<'_>], steps: Option<Vec<Timed>>) -> Result<Collected> {
+    fn collect(&mut self, inputs: &[HostValue<'_>], timed: Timed) -> Result<Collected> {
         let results = self.types.iter().map(|&dtype| (dtype, Vec::new(), Vec::new())).collect();
-        let mut outputs = Collected { results, steps };
+        let mut outputs = Collected { results, timed, steps: Vec::new() };
         self.program.execute(inputs, &mut outputs)?;
         Ok(outputs)
     }
@@ -185,8 +185,8 @@ fn with_tensors<T>(inputs: &[&Data], run: impl FnOnce(&[HostValue<'_>]) -> T) ->
     run(&values)
 }
 
-/// One profiled dispatch: device time in nanoseconds.
-pub struct Timed {
+/// One profiled dispatch or call: device time in nanoseconds.
+pub struct Span {
     pub name: String,
     pub start: u64,
     pub end: u64,
@@ -194,7 +194,8 @@ pub struct Timed {
 
 struct Collected {
     results: Vec<(DType, Vec<u32>, Vec<u8>)>,
-    steps: Option<Vec<Timed>>,
+    timed: Timed,
+    steps: Vec<Span>,
 }
 
 impl Outputs for Collected {
@@ -214,11 +215,11 @@ impl Outputs for Collected {
         Ok(())
     }
 
-    fn profiling(&self) -> bool {
-        self.steps.is_some()
+    fn timed(&self) -> Timed {
+        self.timed
     }
 
     fn step(&mut self, name: &str, start: u64, end: u64) {
-        self.steps.iter_mut().for_each(|steps| steps.push(Timed { name: name.into(), start, end }));
+        self.steps.push(Span { name: name.into(), start, end });
     }
 }

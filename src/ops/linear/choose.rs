@@ -1,9 +1,11 @@
+//! The one table of the products: device and shape -> algorithm. Pure functions; tests force every entry.
+
 use crate::gpu::{Caps, CoopShape};
 
 /// How one matrix product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// A team of invocations per few columns, the sum split among them: for few rows.
+    /// A team of invocations per few columns, the sum split among them: for few rows and any weights.
     Gemv {
         /// Rows computed together: 1 or 4.
         rows: u32,
@@ -12,12 +14,23 @@ pub enum Algorithm {
         /// Who shares one sum.
         team: Team,
     },
-    /// A tile of rows and columns per workgroup, multiplied in halves by cooperative matrices and summed in f32.
+    /// 4-bit weights and few rows: activations stay in registers while columns stream by.
+    GemvQ4(GemvQ4),
+    /// 4-bit weights and few rows by cooperative matrices, the sum split among the subgroups of a workgroup.
+    Thin {
+        /// Rows of a tile: 16 or 32.
+        rows: u32,
+        /// Subgroups that share a sum.
+        split: u32,
+    },
+    /// A tile of rows and columns per workgroup, multiplied in halves by cooperative matrices.
     Coop {
         /// Rows of a tile.
         rows: u32,
         /// Columns of a tile.
         columns: u32,
+        /// Parts into which the sum is cut, each with workgroups of its own.
+        slices: u32,
     },
     /// A tile of rows and columns per workgroup, staged in shared memory.
     Tile {
@@ -26,16 +39,6 @@ pub enum Algorithm {
         /// Columns of a tile.
         columns: u32,
     },
-}
-
-impl Algorithm {
-    /// Rows and columns of the result that one workgroup computes.
-    pub fn tile(self) -> (u32, u32) {
-        match self {
-            Algorithm::Gemv { rows, columns, team } => (rows, columns * GEMV_WORKGROUP / team.size()),
-            Algorithm::Coop { rows, columns } | Algorithm::Tile { rows, columns } => (rows, columns),
-        }
-    }
 }
 
 /// The invocations that share one sum.
@@ -52,6 +55,18 @@ pub enum Team {
     Workgroup,
 }
 
+impl Algorithm {
+    /// Rows and columns of the result that one workgroup, or one team, computes.
+    pub fn tile(self) -> (u32, u32) {
+        match self {
+            Algorithm::Gemv { rows, columns, team } => (rows, columns * GEMV_WORKGROUP / team.size()),
+            Algorithm::GemvQ4(GemvQ4 { rows, columns, blocks, .. }) => (rows, columns * blocks),
+            Algorithm::Thin { rows, .. } => (rows, 16),
+            Algorithm::Coop { rows, columns, .. } | Algorithm::Tile { rows, columns } => (rows, columns),
+        }
+    }
+}
+
 impl Team {
     /// Invocations of a team.
     pub(super) fn size(self) -> u32 {
@@ -62,14 +77,37 @@ impl Team {
     }
 }
 
+/// The shape of a [`Algorithm::GemvQ4`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GemvQ4 {
+    /// Rows computed together: 1, 2 or 4.
+    pub rows: u32,
+    /// Columns computed together: a power of two.
+    pub columns: u32,
+    /// Words of eight weights that an invocation fetches at once: 1 or 2.
+    pub words: u32,
+    /// Subgroups that share one sum: a power of two.
+    pub split: u32,
+    /// Blocks of columns that a team computes one after the other.
+    pub blocks: u32,
+    /// How factors are multiplied.
+    pub dot: Dot,
+}
+
+/// How [`GemvQ4`] multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dot {
+    /// In f32.
+    F32,
+    /// In integers: activations cut into three planes of bytes. As exact as f32, a third of its instructions.
+    Planes,
+}
+
 /// Workgroup size of the GEMV.
 pub(super) const GEMV_WORKGROUP: u32 = 128;
 
-/// Rows up to which the GEMV beats tiles.
+/// Rows up to which a GEMV beats tiles.
 const GEMV_ROWS: u32 = 8;
-
-/// Subgroups that keep every processor of a large device busy.
-const BUSY: u32 = 1024;
 
 /// Where the weights of a product lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,40 +118,160 @@ pub enum WeightLayout {
     ByTerm,
 }
 
-/// Tiles that occupy a large device.
-const ENOUGH_TILES: u32 = 120;
+/// What the choice depends on besides the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Rows, columns and length of the sum.
+    pub size: (u32, u32, u32),
+    /// Layout of the weights.
+    pub layout: WeightLayout,
+    /// Length of the groups of 4-bit weights; `None` for dense weights.
+    pub group: Option<u32>,
+    /// True when factors may be rounded to f16.
+    pub halves: bool,
+}
 
-/// Tiles of cooperative matrices: rows, columns, and the columns of one subgroup, which has 32 rows.
-pub(super) const COOP_TILES: [(u32, u32, u32); 4] = [(128, 128, 64), (128, 64, 32), (64, 64, 32), (32, 64, 16)];
+/// Workgroups that occupy a large device.
+const BUSY: u32 = 192;
 
-/// Subgroup size of the device if it multiplies 16 x 16 x 16 halves into f32 and has room for the tiles.
-pub(super) fn coop_lanes(caps: &Caps) -> Option<u32> {
-    let shape = |s: &CoopShape| (s.m, s.n, s.k, s.f16_accumulate) == (16, 16, 16, false);
-    match caps.subgroup {
-        Some((low, high)) if low == high && low * 8 <= caps.max_invocations && caps.shared_bytes >= 45056 => {
-            caps.coop.iter().any(shape).then_some(low)
+/// Subgroups that keep every processor of a large device busy with memory.
+const BUSY_SUBGROUPS: u32 = 1024;
+
+/// Tiles of cooperative matrices of 16 x 16: rows, columns, rows and columns of one subgroup.
+const COOP_16: [[u32; 4]; 5] =
+    [[256, 64, 64, 64], [128, 64, 32, 64], [64, 64, 32, 64], [128, 32, 32, 32], [64, 32, 32, 32]];
+
+/// Tiles of cooperative matrices of 8 x 8, which take more registers for the same sums.
+const COOP_8: [[u32; 4]; 2] = [[64, 64, 32, 32], [64, 32, 32, 16]];
+
+/// The shortest slice of a sum that is worth its own workgroups, and sums that are better sliced than cut into small tiles.
+const SLICE: u32 = 512;
+const LONG: u32 = 4096;
+
+/// Cooperative matrices as the kernels use them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Coop {
+    /// Rows and columns of a matrix: 16 or 8.
+    pub fragment: u32,
+    /// Subgroup size.
+    pub lanes: u32,
+    /// True when sums may be f16 too.
+    pub f16_sums: bool,
+}
+
+impl Coop {
+    /// The matrices of the device, if it has any and room for the tiles; the largest first.
+    pub fn of(caps: &Caps) -> Option<Coop> {
+        let (low, high) = caps.subgroup?;
+        if low != high || low * 8 > caps.max_invocations || caps.shared_bytes < 40 << 10 {
+            return None;
         }
-        _ => None,
+        let has = |side, f16_accumulate| caps.coop.contains(&CoopShape { m: side, n: side, k: side, f16_accumulate });
+        let fragment = [16, 8].into_iter().find(|&side| has(side, false))?;
+        Some(Coop { fragment, lanes: low, f16_sums: has(fragment, true) })
+    }
+
+    /// Tiles: rows, columns, rows and columns of one subgroup.
+    pub fn tiles(self) -> &'static [[u32; 4]] {
+        if self.fragment == 16 { &COOP_16 } else { &COOP_8 }
+    }
+
+    /// The tile of these rows and columns.
+    pub fn tile(self, rows: u32, columns: u32) -> Option<[u32; 4]> {
+        self.tiles().iter().copied().find(|tile| (tile[0], tile[1]) == (rows, columns))
     }
 }
 
-/// The algorithm for an `m` x `n` product with sums of `k` terms; `halves` allows factors in f16.
-pub fn choose((m, n, k): (u32, u32, u32), layout: WeightLayout, halves: bool, caps: &Caps) -> Algorithm {
-    if m <= GEMV_ROWS && layout == WeightLayout::ByColumn {
-        return gemv(if m <= 1 { 1 } else { 4 }, n, k, caps);
+/// The algorithm for a product.
+pub fn choose(form: &Form, caps: &Caps) -> Algorithm {
+    let (m, n, k) = form.size;
+    let coop = Coop::of(caps).filter(|_| form.halves);
+    if m <= GEMV_ROWS && form.layout == WeightLayout::ByColumn && !(m > 4 && coop.is_some()) {
+        return gemv_q4(form, caps).map_or_else(|| gemv(if m <= 1 { 1 } else { 4 }, n, k, caps), Algorithm::GemvQ4);
     }
-    if halves && coop_lanes(caps).is_some() {
-        let tiles = |&(rows, columns, _): &(u32, u32, u32)| m.div_ceil(rows) * n.div_ceil(columns);
-        let fits = |tile: &&(u32, u32, u32)| tiles(tile) >= ENOUGH_TILES && tile.0 < 2 * m;
-        let fitting = COOP_TILES.iter().find(fits);
-        let (rows, columns, ..) = *fitting.unwrap_or(&COOP_TILES[3]);
-        return Algorithm::Coop { rows, columns };
+    if let Some(coop) = coop {
+        return coop_tile((m, n, k), coop);
     }
     match (m, n) {
         (0..=16, _) => Algorithm::Tile { rows: 16, columns: 64 },
         (_, 0..=32) => Algorithm::Tile { rows: 64, columns: 16 },
+        _ if large_tile(caps) && m.div_ceil(128) * n.div_ceil(128) >= BUSY => {
+            Algorithm::Tile { rows: 128, columns: 128 }
+        }
         _ => Algorithm::Tile { rows: 64, columns: 64 },
     }
+}
+
+/// True when the device has the invocations and the shared memory of tiles of 128 x 128.
+pub(super) fn large_tile(caps: &Caps) -> bool {
+    !caps.cpu && caps.max_invocations >= 256 && caps.shared_bytes >= 32 << 10
+}
+
+fn coop_tile((m, n, k): (u32, u32, u32), coop: Coop) -> Algorithm {
+    if m <= 32 {
+        let rows = if m <= 16 { 16 } else { 32 };
+        let split = if n.div_ceil(16) >= 2 * BUSY { 2 } else { 8 };
+        return Algorithm::Thin { rows, split };
+    }
+    let count = |tile: &[u32; 4]| m.div_ceil(tile[0]) * n.div_ceil(tile[1]);
+    // At most an eighth of the rows may be padding, unless the tile is the smallest.
+    let snug = |tile: &&[u32; 4]| u64::from(m.next_multiple_of(tile[0])) * 8 <= u64::from(m) * 9;
+    let most = (k / SLICE).clamp(1, 8);
+    let enough = |tile: &[u32; 4]| [1, 2, 4, 8].into_iter().find(|s| count(tile) * s >= BUSY && *s <= most);
+    let tiles = coop.tiles();
+    // Adding slices up costs a step: short sums take smaller tiles first.
+    let whole = tiles.iter().filter(|_| k < LONG).filter(snug).find(|tile| count(tile) >= BUSY).map(|tile| (tile, 1));
+    let sliced = || tiles.iter().filter(snug).find_map(|tile| enough(tile).map(|slices| (tile, slices)));
+    let (tile, slices) = whole.or_else(sliced).unwrap_or_else(|| {
+        let tile = tiles.iter().rfind(snug).or(tiles.last()).unwrap_or(&COOP_16[0]);
+        (tile, 1 << most.ilog2())
+    });
+    Algorithm::Coop { rows: tile[0], columns: tile[1], slices }
+}
+
+/// The streaming GEMV, where subgroups have one size and runs of words share a scale.
+fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
+    let (m, n, k) = form.size;
+    let lanes = q4_lanes(form.group?, k, 1, caps)?;
+    let rows = if m <= 1 {
+        1
+    } else if m <= 2 {
+        2
+    } else {
+        4
+    };
+    let two = q4_lanes(form.group?, k, 2, caps).is_some();
+    let most_split = (caps.max_invocations / lanes).clamp(1, 8);
+    // The widest team that leaves no more than a fourth of its invocations idle.
+    let split = |words: u32, most: u32| {
+        let idle = |s: u32| (k / 8).next_multiple_of(s * lanes * words) * 3 > (k / 8) * 4;
+        [8, 4, 2].into_iter().find(|&s| s <= most.min(most_split) && !idle(s)).unwrap_or(1)
+    };
+    let most_columns = lanes / rows;
+    let streams = n >= 8 * BUSY_SUBGROUPS / 2 && two && rows == 1;
+    Some(match () {
+        // Many columns: each team takes several blocks of them, to spend the reading of its activations well.
+        () if streams => {
+            let split = split(2, 4);
+            let blocks = (n / (8 * BUSY_SUBGROUPS / 2)).clamp(1, 16);
+            let dot = if caps.packed_dot { Dot::Planes } else { Dot::F32 };
+            GemvQ4 { rows, columns: 8.min(most_columns), words: 2, split, blocks, dot }
+        }
+        () if k >= 4096 && two && rows == 1 => {
+            GemvQ4 { rows, columns: 4.min(most_columns), words: 2, split: split(2, 8), blocks: 1, dot: Dot::F32 }
+        }
+        () => {
+            let columns = if n >= 4096 { 8 } else { 2 };
+            let split = split(1, if rows == 1 { 8 } else { 4 });
+            GemvQ4 { rows, columns: columns.min(most_columns), words: 1, split, blocks: 1, dot: Dot::F32 }
+        }
+    })
+}
+
+/// Subgroup size, where all subgroups have the same, words are whole and `words` of them share a scale.
+pub(super) fn q4_lanes(group: u32, k: u32, words: u32, caps: &Caps) -> Option<u32> {
+    let lanes = caps.subgroup.filter(|(low, high)| low == high && *low >= 4).map(|(low, _)| low)?;
+    (group.is_multiple_of(8 * words) && k.is_multiple_of(8 * words)).then_some(lanes)
 }
 
 /// Wide teams where sums are long, many columns a team where there are enough to keep the device busy.
@@ -124,27 +282,56 @@ fn gemv(rows: u32, n: u32, k: u32, caps: &Caps) -> Algorithm {
         _ => return Algorithm::Gemv { rows, columns: most.min(4), team: Team::Workgroup },
     };
     let runs = (k / 32 / lanes).max(1);
-    let enough = |columns: u32, split: u32| n.div_ceil(columns) * split >= BUSY;
+    let enough = |columns: u32, split: u32| n.div_ceil(columns) * split >= BUSY_SUBGROUPS;
     let fits = |split: u32| split <= runs && split * lanes <= GEMV_WORKGROUP;
-    let split = if n >= 64 * BUSY { 1 } else { [4, 2].into_iter().find(|&s| fits(s)).unwrap_or(1) };
+    let split = if n >= 64 * BUSY_SUBGROUPS { 1 } else { [4, 2].into_iter().find(|&s| fits(s)).unwrap_or(1) };
     let columns = [8, 4, 2].into_iter().find(|&c| c <= most && enough(c, split)).unwrap_or(most.min(2));
     Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } }
+}
+
+/// Rows of a matrix padded to whole tiles of whatever height.
+pub(super) fn coop_rows(rows: u32) -> u32 {
+    rows.next_multiple_of(256)
 }
 
 /// Every algorithm that a device can be asked for.
 pub fn variants(caps: &Caps) -> Vec<Algorithm> {
     let mut teams = vec![Team::Workgroup];
-    if let Some((lanes, _)) = caps.subgroup.filter(|(low, high)| low == high && GEMV_WORKGROUP.is_multiple_of(*low)) {
+    let lanes = caps.subgroup.filter(|(low, high)| low == high).map(|(low, _)| low);
+    if let Some(lanes) = lanes.filter(|&lanes| GEMV_WORKGROUP.is_multiple_of(lanes)) {
         let splits = [1, 2, 4].into_iter().filter(|split| split * lanes <= GEMV_WORKGROUP);
         teams.extend(splits.map(|split| Team::Subgroups { lanes, split }));
     }
     let blocks = [(1, 2), (1, 4), (1, 8), (4, 2), (4, 4)];
     let gemv = |&team: &Team| blocks.map(|(rows, columns)| Algorithm::Gemv { rows, columns, team });
     let mut all: Vec<Algorithm> = teams.iter().flat_map(gemv).collect();
-    if coop_lanes(caps).is_some() {
-        all.extend(COOP_TILES.map(|(rows, columns, _)| Algorithm::Coop { rows, columns }));
+    let q4 = [
+        (1, 8, 2, 4, 2, Dot::Planes),
+        (1, 2, 1, 8, 1, Dot::Planes),
+        (2, 2, 2, 1, 3, Dot::Planes),
+        (4, 2, 1, 2, 1, Dot::Planes),
+        (1, 8, 2, 1, 16, Dot::F32),
+        (1, 4, 2, 8, 1, Dot::F32),
+        (1, 2, 1, 8, 1, Dot::F32),
+        (2, 4, 1, 4, 1, Dot::F32),
+        (4, 2, 1, 4, 1, Dot::F32),
+    ];
+    if let Some(lanes) = lanes {
+        let gemv = |(rows, columns, words, split, blocks, dot)| GemvQ4 { rows, columns, words, split, blocks, dot };
+        let fits = |g: &GemvQ4| g.rows * g.columns <= lanes && g.split * lanes <= caps.max_invocations;
+        all.extend(q4.map(gemv).into_iter().filter(fits).map(Algorithm::GemvQ4));
+    }
+    if let Some(coop) = Coop::of(caps) {
+        let tiles = coop.tiles().iter();
+        all.extend(
+            tiles.flat_map(|&[rows, columns, ..]| [1, 2].map(|slices| Algorithm::Coop { rows, columns, slices })),
+        );
+        all.extend([(16, 2), (16, 8), (32, 4)].map(|(rows, split)| Algorithm::Thin { rows, split }));
     }
     all.extend([(16, 64), (64, 16), (64, 64)].map(|(rows, columns)| Algorithm::Tile { rows, columns }));
+    if large_tile(caps) {
+        all.push(Algorithm::Tile { rows: 128, columns: 128 });
+    }
     all
 }
 
@@ -156,37 +343,48 @@ mod tests {
     fn the_choice_follows_shape_and_device() {
         let minimal = Caps::minimal();
         let subgroups = Caps { subgroup: Some((32, 32)), ..Caps::minimal() };
-        let coop = Caps {
-            coop: vec![CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false }],
-            shared_bytes: 48 << 10,
-            ..subgroups.clone()
-        };
+        let large = Caps { max_invocations: 1024, shared_bytes: 48 << 10, packed_dot: true, ..subgroups.clone() };
+        let coop = Caps { coop: vec![CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false }], ..large.clone() };
         let varying = Caps { subgroup: Some((8, 32)), ..Caps::minimal() };
-        let column = WeightLayout::ByColumn;
-        let gemv =
-            |rows, columns, lanes, split| Algorithm::Gemv { rows, columns, team: Team::Subgroups { lanes, split } };
+        let q4 = |rows, columns, words, split, blocks, dot| {
+            Algorithm::GemvQ4(GemvQ4 { rows, columns, words, split, blocks, dot })
+        };
         let plain = |rows, columns| Algorithm::Gemv { rows, columns, team: Team::Workgroup };
+        let tile = |rows, columns| Algorithm::Tile { rows, columns };
+        let coop_tile = |rows, columns, slices| Algorithm::Coop { rows, columns, slices };
         let table = [
-            (1, 128256, 2048, column, &subgroups, gemv(1, 8, 32, 1)),
-            (1, 8192, 2048, column, &subgroups, gemv(1, 8, 32, 2)),
-            (1, 2048, 8192, column, &subgroups, gemv(1, 8, 32, 4)),
-            (1, 2048, 2048, column, &subgroups, gemv(1, 4, 32, 2)),
-            (1, 512, 2048, column, &subgroups, gemv(1, 2, 32, 2)),
-            (1, 2048, 2048, column, &minimal, plain(1, 4)),
-            (1, 2048, 2048, column, &varying, plain(1, 4)),
-            (3, 2048, 2048, column, &subgroups, gemv(4, 4, 32, 2)),
-            (8, 8192, 2048, column, &subgroups, gemv(4, 4, 32, 2)),
-            (9, 2048, 2048, column, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
-            (1, 2048, 2048, WeightLayout::ByTerm, &subgroups, Algorithm::Tile { rows: 16, columns: 64 }),
-            (17, 8, 64, column, &subgroups, Algorithm::Tile { rows: 64, columns: 16 }),
-            (9, 8192, 2048, column, &coop, Algorithm::Coop { rows: 32, columns: 64 }),
-            (17, 2048, 2048, column, &coop, Algorithm::Coop { rows: 32, columns: 64 }),
-            (512, 2048, 2048, column, &coop, Algorithm::Coop { rows: 128, columns: 64 }),
-            (512, 8192, 2048, column, &coop, Algorithm::Coop { rows: 128, columns: 128 }),
-            (100, 2048, 2048, column, &minimal, Algorithm::Tile { rows: 64, columns: 64 }),
+            (1, 128256, 2048, &large, q4(1, 8, 2, 4, 16, Dot::Planes)),
+            (1, 8192, 2048, &large, q4(1, 8, 2, 4, 2, Dot::Planes)),
+            (1, 8192, 2048, &subgroups, q4(1, 8, 2, 4, 2, Dot::F32)),
+            (1, 2048, 8192, &large, q4(1, 4, 2, 8, 1, Dot::F32)),
+            (1, 2048, 2048, &large, q4(1, 2, 1, 8, 1, Dot::F32)),
+            (1, 512, 2048, &subgroups, q4(1, 2, 1, 8, 1, Dot::F32)),
+            (1, 576, 576, &subgroups, q4(1, 2, 1, 1, 1, Dot::F32)),
+            (1, 2048, 2048, &minimal, plain(1, 4)),
+            (1, 2048, 2048, &varying, plain(1, 4)),
+            (2, 8192, 2048, &subgroups, q4(2, 8, 1, 4, 1, Dot::F32)),
+            (3, 2048, 2048, &subgroups, q4(4, 2, 1, 4, 1, Dot::F32)),
+            (8, 8192, 2048, &subgroups, q4(4, 8, 1, 4, 1, Dot::F32)),
+            (9, 2048, 2048, &subgroups, tile(16, 64)),
+            (100, 2048, 2048, &minimal, tile(64, 64)),
+            (2048, 8192, 2048, &large, tile(128, 128)),
+            (5, 8192, 2048, &coop, Algorithm::Thin { rows: 16, split: 2 }),
+            (16, 2048, 2048, &coop, Algorithm::Thin { rows: 16, split: 8 }),
+            (17, 2048, 2048, &coop, Algorithm::Thin { rows: 32, split: 8 }),
+            (128, 2048, 2048, &coop, coop_tile(64, 64, 4)),
+            (128, 8192, 2048, &coop, coop_tile(64, 64, 1)),
+            (512, 2048, 2048, &coop, coop_tile(64, 64, 1)),
+            (512, 2048, 8192, &coop, coop_tile(256, 64, 4)),
+            (512, 8192, 2048, &coop, coop_tile(256, 64, 1)),
+            (2000, 8192, 2048, &coop, coop_tile(256, 64, 1)),
+            (2048, 512, 2048, &coop, coop_tile(64, 64, 1)),
         ];
-        for (m, n, k, layout, caps, expected) in table {
-            assert_eq!(choose((m, n, k), layout, true, caps), expected, "m {m} n {n} k {k} {layout:?}");
+        for (m, n, k, caps, expected) in table {
+            let form = Form { size: (m, n, k), layout: WeightLayout::ByColumn, group: Some(64), halves: true };
+            assert_eq!(choose(&form, caps), expected, "m {m} n {n} k {k}");
         }
+        let by_term = Form { size: (1, 2048, 2048), layout: WeightLayout::ByTerm, group: None, halves: false };
+        assert_eq!(choose(&by_term, &subgroups), tile(16, 64));
+        assert_eq!(choose(&Form { size: (17, 8, 64), ..by_term }, &coop), tile(64, 16));
     }
 }

@@ -1,68 +1,171 @@
-//! Products by cooperative matrices: the activations become halves with one power-of-two scale per row, then tiles of
-//! 16 x 16 x 16 products sum in f32. A row's scale keeps halves finite for every finite row.
+//! Products by cooperative matrices. First the activations become halves, in the order in which matrices are loaded, rows
+//! that halves cannot hold with a power of two of their own; then one of three kernels multiplies: whole tiles that are
+//! stored where they belong, slices of the sum that a last step adds up, or a thin tile for few rows.
 
-use super::choose::{COOP_TILES, coop_lanes};
+use super::choose::{Coop, coop_rows};
 use super::{Product, Weights};
 use crate::error::Result;
+use crate::gpu::{CoopShape, coop_types};
 use crate::ops::{Bind, Lower, Params};
-use crate::shader::{Access, Kernel, RoleType};
+use crate::shader::{Access, Elem, Kernel, RoleType, Source};
 use crate::source;
 
-/// Columns of the activations that a workgroup stages at a time.
+/// Columns of the activations that are multiplied between two barriers.
 const DEPTH: u32 = 64;
 
-/// The largest half that a scaled row holds; sums of such products stay far inside f32.
-const TOP: f32 = 16384.0;
+/// Columns of a thin tile.
+const THIN_COLUMNS: u32 = 16;
 
-pub(super) fn lower(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32) -> Result<()> {
-    let Weights::Q4 { packed, scales, group } = &product.weights else {
-        return Err(lower.unsupported("cooperative matrices take 4-bit weights"));
-    };
-    let tile = COOP_TILES.into_iter().find(|&(m, n, _)| (m, n) == (rows, columns));
-    let (Some((.., wn)), Some(lanes)) = (tile, coop_lanes(lower.caps())) else {
-        return Err(lower.unsupported(format!("tiles of {rows} x {columns} cooperative matrices")));
-    };
-    let width = product.k.next_multiple_of(DEPTH);
-    let half = lower.scratch(u64::from(product.m) * u64::from(width) * 2);
-    let row_scale = lower.scratch(u64::from(product.m) * 4);
-    halve(lower, product, (half, row_scale), width)?;
-    let mut kernel = Kernel::new(source!("gemm_coop"))
-        .link(source!("lib/product"))
-        .set("BM", rows)
-        .set("BN", columns)
-        .set("WN", wn)
-        .set("LANES", lanes)
-        .set("GROUP", *group)
-        .array("x_half", "vec4<f16>")
-        .array("row_scale", "f32")
-        .array("weight", "u32")
-        .reads("scales", scales.elem)
-        .writes("out", product.out.elem);
-    let mut binds = vec![half, row_scale, (*packed).into(), (*scales).into(), product.out.into()];
-    match &product.bias {
-        Some((bias, ..)) => {
-            kernel = kernel.link(source!("lib/epilogue_bias")).reads("bias", bias.elem);
-            binds.push((*bias).into());
-        }
-        None => kernel = kernel.link(source!("lib/epilogue_plain")),
-    }
-    let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
-    let groups = u64::from(tiles_m) * u64::from(tiles_n);
-    lower.step(kernel, &binds, product.params(tiles_m, tiles_n), groups)
+/// Largest element of a row that is taken as it is: at least `low`, below `high`; others are brought to `unit`.
+struct Range {
+    low: f32,
+    high: f32,
+    unit: f32,
 }
 
-fn halve(lower: &mut Lower<'_>, product: &Product, (half, row_scale): (Bind, Bind), width: u32) -> Result<()> {
+/// Halves hold x / 16: below 2^15 nothing overflows, and with the largest at 2^-8 or above small elements lose nothing that
+/// counts. Sums are f32 and hold whatever comes.
+const F32_SUMS: Range = Range { low: 0.0625, high: 524288.0, unit: 1.0 / 8192.0 };
+
+/// Sums in f16: every row is brought below 1, so that they stay finite while the magnitudes of a column's weights add up to
+/// less than 65504.
+const F16_SUMS: Range = Range { low: 0.0, high: 0.0, unit: 2.0 };
+
+/// Scratch that slices of sums may take, in bytes.
+const MOST_SLICES: u64 = 256 << 20;
+
+/// The activations as halves, and the scale of each row.
+struct Halves {
+    x: Bind,
+    scale: Bind,
+}
+
+/// True when slices of sums of this product fit their scratch, or none are needed.
+pub(super) fn fits(lower: &Lower<'_>, product: &Product, (rows, columns, slices): (u32, u32, u32)) -> bool {
+    let tiles = u64::from(product.m.next_multiple_of(rows)) * u64::from(product.n.next_multiple_of(columns));
+    let most = MOST_SLICES.min(lower.caps().max_binding);
+    direct(product, columns, slices, f16_sums(lower, product)) || tiles * u64::from(slices) * 4 <= most
+}
+
+/// True when sums run in f16: asked for, and the device's matrices can.
+fn f16_sums(lower: &Lower<'_>, product: &Product) -> bool {
+    product.half_sums(lower) && Coop::of(lower.caps()).is_some_and(|coop| coop.f16_sums)
+}
+
+/// The device's matrices; products were only routed here where there are some.
+fn matrices(lower: &Lower<'_>) -> Result<Coop> {
+    Coop::of(lower.caps()).ok_or_else(|| lower.unsupported("cooperative matrices"))
+}
+
+/// True when tiles can be stored where they belong: whole columns of the whole result, f32, no other slice to add.
+fn direct(product: &Product, columns: u32, slices: u32, f16_sums: bool) -> bool {
+    let whole = product.n.is_multiple_of(columns) && product.out.range.is_none();
+    whole && slices == 1 && !f16_sums && product.out.elem == Elem::F32
+}
+
+pub(super) fn lower_tiles(
+    lower: &mut Lower<'_>,
+    product: &Product,
+    (rows, columns, slices): (u32, u32, u32),
+) -> Result<()> {
+    let coop = matrices(lower)?;
+    let Some([.., warp_rows, warp_columns]) = coop.tile(rows, columns) else {
+        return Err(lower.unsupported(format!("tiles of {rows} x {columns} cooperative matrices")));
+    };
+    let f16_sums = f16_sums(lower, product);
+    let halves = halve(lower, product, coop.fragment, rows, if f16_sums { F16_SUMS } else { F32_SUMS })?;
+    let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
+    let direct = direct(product, columns, slices, f16_sums);
+    let (kernel, weights) = base(lower, product, f16_sums, source!("gemm_coop"))?;
+    let kernel =
+        kernel.set("BM", rows).set("BN", columns).set("WM", warp_rows).set("WN", warp_columns).set("SLICES", slices);
+    let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(slices);
+    let params = product.params(tiles_m, tiles_n);
+    if direct {
+        lower.room(product.out, u64::from(coop_rows(lower.max_rows(product.out))) * u64::from(product.width()) * 4);
+        let kernel = kernel.array("row_scale", "f32").role("out", RoleType::Array("f32"), Access::Write);
+        let kernel = kernel.link(source!("lib/coop_direct")).flag("BIAS", product.bias.is_some());
+        let (kernel, bias) = product.epilogue(kernel);
+        let binds = [halves.x, weights.0, weights.1, halves.scale, product.out.into()];
+        return lower.step(kernel, &[&binds[..], bias.as_slice()].concat(), params, groups);
+    }
+    let (padded_m, padded_n) = (tiles_m * rows, tiles_n * columns);
+    let (one, four, bytes) = if f16_sums { ("f16", "vec4<f16>", 2) } else { ("f32", "vec4<f32>", 4) };
+    let part = lower.scratch(u64::from(padded_m) * u64::from(padded_n) * u64::from(slices) * bytes);
+    let kernel = kernel.role("out", RoleType::Array(one), Access::Write).link(source!("lib/coop_slices"));
+    lower.step(kernel, &[halves.x, weights.0, weights.1, part], params, groups)?;
+    let sum = Kernel::new(source!("sum_slices")).set("WG", 128).set("SLICES", slices);
+    let sum = sum.array("part", four).array("row_scale", "f32").writes("out", product.out.elem);
+    let (sum, bias) = product.epilogue(sum);
+    let (bias_m, bias_n) = product.bias.map_or((0, 0), |(_, m, n)| (m, n));
+    let params = Params::new().u32(product.m).u32(product.n).u32(padded_m).u32(padded_n);
+    let params = params.f32(product.alpha).f32(product.beta).u32(bias_m).u32(bias_n).u32(product.width());
+    let fours = u64::from(product.m) * u64::from(padded_n / 4);
+    lower.step(sum, &[&[part, halves.scale, product.out.into()], bias.as_slice()].concat(), params, fours.div_ceil(128))
+}
+
+pub(super) fn lower_thin(lower: &mut Lower<'_>, product: &Product, rows: u32, split: u32) -> Result<()> {
+    let coop = matrices(lower)?;
+    let halves = halve(lower, product, coop.fragment, rows, F32_SUMS)?;
+    let sync = if lower.caps().subgroup_barrier { source!("lib/sync_subgroup") } else { source!("lib/sync_workgroup") };
+    let (kernel, weights) = base(lower, product, false, source!("gemm_thin"))?;
+    let kernel = kernel
+        .link(sync)
+        .set("BM", rows)
+        .set("BN", THIN_COLUMNS)
+        .set("SPLIT", split)
+        .array("row_scale", "f32")
+        .writes("out", product.out.elem);
+    let (kernel, bias) = product.epilogue(kernel);
+    let tiles = product.n.div_ceil(THIN_COLUMNS);
+    let binds = [halves.x, weights.0, weights.1, halves.scale, product.out.into()];
+    lower.step(kernel, &[&binds[..], bias.as_slice()].concat(), product.params(1, tiles), u64::from(tiles))
+}
+
+/// What the kernels share, matrix types, the activations and the weights; and where packed words and scales are.
+fn base(lower: &Lower<'_>, product: &Product, f16_sums: bool, body: Source) -> Result<(Kernel, (Bind, Bind))> {
+    let coop = matrices(lower)?;
+    let Weights::Q4 { packed, scales, group } = product.weights else {
+        return Err(lower.unsupported("cooperative matrices take 4-bit weights"));
+    };
+    let side = coop.fragment;
+    let types = coop_types(CoopShape { m: side, n: side, k: side, f16_accumulate: f16_sums });
+    let [a, b, sum] = types.ok_or_else(|| lower.unsupported(format!("matrices of {side} x {side}")))?;
+    let kernel = Kernel::new(body)
+        .link(source!("lib/product"))
+        .link(source!("lib/coop_weights"))
+        .alias("MatA", a)
+        .alias("MatB", b)
+        .alias("Acc", sum)
+        .set("FRAG", coop.fragment)
+        .set("LANES", coop.lanes)
+        .set("BK", DEPTH)
+        .set("GROUP", group)
+        .array("x_half", "vec4<f16>")
+        .array("weight", "u32")
+        .reads("scales", scales.elem);
+    Ok((kernel, (packed.into(), scales.into())))
+}
+
+/// Adds the step that turns the activations into halves, in fragments, padded to whole tiles of `tile` rows.
+fn halve(lower: &mut Lower<'_>, product: &Product, fragment: u32, tile: u32, range: Range) -> Result<Halves> {
     const WG: u32 = 128;
+    let (rows, width) = (product.m.next_multiple_of(tile), product.k.next_multiple_of(DEPTH));
+    let x = lower.scratch(u64::from(rows) * u64::from(width) * 2);
+    let scale = lower.scratch(u64::from(rows) * 4);
     let kernel = Kernel::new(source!("half_rows"))
         .link(source!("lib/gemm_x"))
         .link(lower.reduction())
         .flag("ALIGNED", product.k.is_multiple_of(4))
         .set("WG", WG)
+        .set("FRAG", fragment)
         .reads("x", product.x.elem)
         .role("half", RoleType::Array("vec4<f16>"), Access::Write)
         .role("row_scale", RoleType::Array("f32"), Access::Write);
-    let params = Params::new().u32(product.k).u32(width).u32(product.m).f32(TOP);
-    lower.step(kernel, &[product.x.into(), half, row_scale], params, u64::from(product.m))
+    let params = Params::new().u32(product.k).u32(width).u32(product.m).u32(rows);
+    let params = params.f32(range.low).f32(range.high).f32(range.unit);
+    lower.step(kernel, &[product.x.into(), x, scale], params, u64::from(rows))?;
+    Ok(Halves { x, scale })
 }
 
 #[cfg(test)]
@@ -96,39 +199,55 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_tile_is_sound_wgsl() {
-        let caps = Caps {
+    fn device(side: u32, f16_accumulate: bool) -> Caps {
+        let shape = |f16_accumulate| CoopShape { m: side, n: side, k: side, f16_accumulate };
+        Caps {
             f16: true,
             subgroup: Some((32, 32)),
-            coop: vec![CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false }],
+            coop: if f16_accumulate { vec![shape(false), shape(true)] } else { vec![shape(false)] },
             shared_bytes: 48 << 10,
             max_invocations: 1024,
             ..Caps::minimal()
-        };
-        for (m, n) in [(512, 8192), (512, 2048), (512, 1024), (20, 64)] {
-            let plan = Plan::new(layer(m, n, 96), &caps, &Options::default()).unwrap();
-            let steps = &plan.probes[0].lowered[0].steps;
-            let names: Vec<&str> = steps.iter().map(|step| step.kernel.body.name()).collect();
-            assert_eq!(names, ["half_rows", "gemm_coop"]);
-            for step in steps {
-                let text = assemble(&step.kernel);
-                let module =
-                    naga::front::wgsl::parse_str(&text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
-                let all = naga::valid::Capabilities::all();
-                let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), all);
-                if let Err(e) = validator.validate(&module) {
-                    panic!("{}", e.emit_to_string(&text));
-                }
+        }
+    }
+
+    fn steps(m: u32, n: u32, k: u32, caps: &Caps, options: &Options) -> Vec<String> {
+        let plan = Plan::new(layer(m, n, k), caps, options).unwrap();
+        let steps = &plan.probes[0].lowered[0].steps;
+        for step in steps {
+            let text = assemble(&step.kernel);
+            let module = naga::front::wgsl::parse_str(&text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
+            let all = naga::valid::Capabilities::all();
+            let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), all);
+            if let Err(e) = validator.validate(&module) {
+                panic!("{}", e.emit_to_string(&text));
             }
+        }
+        steps.iter().map(|step| step.kernel.body.name().to_string()).collect()
+    }
+
+    #[test]
+    fn every_form_is_sound_wgsl() {
+        for side in [16, 8] {
+            let (caps, f16) = (device(side, false), device(side, true));
+            let exact = Options::default();
+            let fast = Options { enable_f16_accumulate_gemm: true, ..Options::default() };
+            let tiles = [(2048, 8192), (512, 8192), (300, 4096), (64, 16384), (100, 20032)];
+            for (m, n) in tiles {
+                assert_eq!(steps(m, n, 96, &caps, &exact), ["half_rows", "gemm_coop"], "{m} {n}");
+                assert_eq!(steps(m, n, 96, &f16, &fast), ["half_rows", "gemm_coop", "sum_slices"], "{m} {n}");
+            }
+            let long = if side == 16 { (512, 2048) } else { (64, 512) };
+            assert_eq!(steps(long.0, long.1, 8192, &caps, &exact), ["half_rows", "gemm_coop", "sum_slices"], "slices");
+            assert_eq!(steps(512, 8191, 96, &caps, &exact), ["half_rows", "gemm_coop", "sum_slices"], "odd columns");
+            assert_eq!(steps(12, 200, 96, &caps, &exact), ["half_rows", "gemm_thin"]);
+            assert_eq!(steps(30, 200, 96, &caps, &exact), ["half_rows", "gemm_thin"]);
         }
     }
 
     #[test]
     fn f32_can_be_forced() {
-        let caps = Caps { f16: true, ..Caps::minimal() };
         let options = Options { force_f32_gemm: true, ..Options::default() };
-        let plan = Plan::new(layer(512, 1024, 64), &caps, &options).unwrap();
-        assert_eq!(plan.probes[0].lowered[0].steps[0].kernel.body.name(), "gemm_tile");
+        assert_eq!(steps(512, 1024, 64, &device(16, false), &options), ["gemm_tile"]);
     }
 }

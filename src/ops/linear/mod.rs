@@ -4,14 +4,17 @@
 mod choose;
 mod coop;
 mod forms;
+mod q4;
 
-pub use choose::{Algorithm, Team, WeightLayout, choose, variants};
+use choose::Coop;
+pub use choose::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout, choose, variants};
 pub use forms::OPS;
 
 use std::ops::Range;
 
 use super::{Bind, Lower, Operand, Params};
 use crate::error::Result;
+use crate::gpu::Caps;
 use crate::shader::{Kernel, Source};
 use crate::source;
 
@@ -109,14 +112,22 @@ impl Product {
                 binds.push((*weight).into());
             }
         }
-        match &self.bias {
-            Some((bias, ..)) => {
-                kernel = kernel.link(source!("lib/epilogue_bias")).reads("bias", bias.elem);
-                binds.push((*bias).into());
-            }
-            None => kernel = kernel.link(source!("lib/epilogue_plain")),
-        }
+        let (kernel, bias) = self.epilogue(kernel);
+        binds.extend(bias);
         (kernel, binds)
+    }
+
+    /// Links what becomes of a sum, and binds what it adds.
+    fn epilogue(&self, kernel: Kernel) -> (Kernel, Option<Bind>) {
+        match self.bias {
+            Some((bias, ..)) => (kernel.link(source!("lib/epilogue_bias")).reads("bias", bias.elem), Some(bias.into())),
+            None => (kernel.link(source!("lib/epilogue_plain")), None),
+        }
+    }
+
+    /// Columns of the whole result, of which these may be a part.
+    fn width(&self) -> u32 {
+        self.out.dims.last()
     }
 
     fn params(&self, tiles_m: u32, tiles_n: u32) -> Params {
@@ -131,27 +142,27 @@ impl Product {
         let p = Params::new().u32(self.m).u32(self.n).u32(self.k).u32(self.batch);
         let p = p.u32(self.x_batch).u32(self.w_batch).u32(bias_m).u32(bias_n);
         let p = p.f32(self.alpha).f32(self.beta).u32(tiles_m).u32(tiles_n);
-        p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n).u32(self.out.dims.last())
+        p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n).u32(self.width())
     }
 
-    /// True when 4-bit weights can be read in runs of 32 that share a scale.
-    fn by_runs(&self) -> bool {
-        match &self.weights {
-            Weights::Q4 { group, .. } => group % 32 == 0 && self.k.is_multiple_of(32),
-            Weights::Dense { .. } => false,
+    fn group(&self) -> Option<u32> {
+        match self.weights {
+            Weights::Q4 { group, .. } => Some(group),
+            Weights::Dense { .. } => None,
         }
     }
 
     /// True when the factors may be rounded to f16: 4-bit weights whose scales hold for whole octets, unless forbidden.
     fn halves(&self, lower: &Lower<'_>) -> bool {
-        let octets = matches!(self.weights, Weights::Q4 { group, .. } if group % 8 == 0);
-        octets && self.k > 0 && lower.caps().f16 && !lower.env.options.force_f32_gemm
+        self.group().is_some_and(|group| group % 8 == 0)
+            && self.k > 0
+            && lower.caps().f16
+            && !lower.env.options.force_f32_gemm
     }
 
     /// True when sums may run in f16: asked for, possible, and short enough between two f32 additions.
     fn half_sums(&self, lower: &Lower<'_>) -> bool {
-        let quantised = matches!(self.weights, Weights::Q4 { .. });
-        quantised && lower.env.options.enable_f16_accumulate_gemm && lower.caps().f16
+        self.group().is_some() && lower.env.options.enable_f16_accumulate_gemm && lower.caps().f16
     }
 }
 
@@ -165,38 +176,46 @@ pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<(
 }
 
 fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
-    let options = lower.env.options;
-    let chosen = choose((product.m, product.n, product.k), product.layout(), product.halves(lower), lower.caps());
-    match options.force_gemm.filter(|forced| possible(*forced, &product, lower)).unwrap_or(chosen) {
+    let (options, caps) = (lower.env.options, lower.caps());
+    let size = (product.m, product.n, product.k);
+    let form = Form { size, layout: product.layout(), group: product.group(), halves: product.halves(lower) };
+    let chosen = choose(&form, caps);
+    let wanted = options.force_gemm.filter(|&forced| possible(forced, &form, caps)).unwrap_or(chosen);
+    match wanted {
         Algorithm::Gemv { rows, columns, team } => lower_gemv(lower, &product, rows, columns, team),
-        Algorithm::Coop { rows, columns } => coop::lower(lower, &product, rows, columns),
-        Algorithm::Tile { rows, columns } => {
-            let (kernel, binds) = product.kernel(source!("gemm_tile"), "u32");
-            let kernel = kernel.link(product.decoder()).link(source!("lib/gemm_x"));
-            let mul = if product.half_sums(lower) { "f16" } else { "f32" };
-            let kernel = kernel.alias("Mul", mul).set("BM", rows).set("BN", columns);
-            let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
-            let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(product.batch);
-            lower.step(kernel, &binds, product.params(tiles_m, tiles_n), groups)
+        Algorithm::GemvQ4(shape) => q4::lower(lower, &product, shape),
+        Algorithm::Thin { rows, split } => coop::lower_thin(lower, &product, rows, split),
+        Algorithm::Coop { rows, columns, slices } if coop::fits(lower, &product, (rows, columns, slices)) => {
+            coop::lower_tiles(lower, &product, (rows, columns, slices))
         }
+        Algorithm::Coop { .. } => lower_tile(lower, &product, 64, 64),
+        Algorithm::Tile { rows, columns } => lower_tile(lower, &product, rows, columns),
     }
 }
 
+fn lower_tile(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32) -> Result<()> {
+    let (kernel, binds) = product.kernel(source!("gemm_tile"), "u32");
+    let kernel = kernel.link(product.decoder()).link(source!("lib/gemm_x"));
+    let half_sums = product.half_sums(lower);
+    let kernel = kernel.alias("Mul", if half_sums { "f16" } else { "f32" }).flag("HALF_SUMS", half_sums);
+    let blocks = if rows * columns > 64 * 64 { 2 } else { 1 };
+    let kernel = kernel.set("BM", rows).set("BN", columns).set("PM", blocks).set("PN", blocks);
+    let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
+    let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(product.batch);
+    lower.step(kernel, &binds, product.params(tiles_m, tiles_n), groups)
+}
+
 fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32, team: Team) -> Result<()> {
-    let runs = product.by_runs();
-    let (kernel, binds) = product.kernel(source!("gemv"), if runs { "vec4<u32>" } else { "u32" });
-    let kernel = match runs {
-        true => kernel.link(source!("lib/inner_q4")),
-        false => kernel.link(source!("lib/inner_octets")).link(product.decoder()),
-    };
+    let (kernel, binds) = product.kernel(source!("gemv"), "u32");
     let several = if rows == 1 { source!("lib/rows_one") } else { source!("lib/rows_four") };
-    let kernel = kernel.link(source!("lib/gemm_x")).link(several);
     let (link, lanes, split) = match team {
         Team::Subgroups { lanes, split: 1 } => (source!("lib/team_subgroup"), lanes, 1),
         Team::Subgroups { lanes, split } => (source!("lib/team_split"), lanes, split),
         Team::Workgroup => (source!("lib/team_workgroup"), choose::GEMV_WORKGROUP, 1),
     };
-    let kernel = kernel.link(link).set("WG", choose::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
+    let kernel = kernel.link(source!("lib/inner_octets")).link(product.decoder()).link(source!("lib/gemm_x"));
+    let kernel = kernel.link(several).link(link);
+    let kernel = kernel.set("WG", choose::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
     let kernel = kernel.set("MB", rows).set("NR", columns);
     let tiles = product.n.div_ceil(columns * choose::GEMV_WORKGROUP / team.size());
     let tiles_m = product.m.div_ceil(rows);
@@ -204,18 +223,27 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
     lower.step(kernel, &binds, product.params(tiles_m, tiles), groups)
 }
 
-fn possible(algorithm: Algorithm, product: &Product, lower: &Lower<'_>) -> bool {
-    let caps = lower.caps();
+/// True when a device can compute a product in this way.
+fn possible(algorithm: Algorithm, form: &Form, caps: &Caps) -> bool {
+    let (.., k) = form.size;
+    let coop = Coop::of(caps).filter(|_| form.halves);
     match algorithm {
-        Algorithm::Gemv { rows: 1 | 4, team, .. } => {
+        Algorithm::Gemv { rows, team, .. } => {
             let has_team = match team {
                 Team::Subgroups { lanes, .. } => caps.subgroup == Some((lanes, lanes)),
                 Team::Workgroup => true,
             };
-            has_team && product.layout() == WeightLayout::ByColumn
+            matches!(rows, 1 | 4) && has_team && form.layout == WeightLayout::ByColumn
         }
-        Algorithm::Gemv { .. } => false,
-        Algorithm::Coop { .. } => product.halves(lower) && choose::coop_lanes(caps).is_some(),
-        Algorithm::Tile { .. } => true,
+        Algorithm::GemvQ4(GemvQ4 { rows, columns, words, split, .. }) => {
+            let lanes = form.group.and_then(|group| choose::q4_lanes(group, k, words, caps));
+            lanes.is_some_and(|lanes| rows * columns <= lanes && split * lanes <= caps.max_invocations)
+        }
+        Algorithm::Thin { rows, split } => {
+            let (m, ..) = form.size;
+            m <= rows && coop.is_some_and(|coop| split * coop.lanes <= caps.max_invocations)
+        }
+        Algorithm::Coop { rows, columns, .. } => coop.is_some_and(|coop| coop.tile(rows, columns).is_some()),
+        Algorithm::Tile { rows, columns } => rows * columns <= 64 * 64 || choose::large_tile(caps),
     }
 }

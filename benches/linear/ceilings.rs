@@ -1,0 +1,126 @@
+//! What a device can do at best, measured with kernels that do nothing else: start, read, multiply.
+
+use std::fmt;
+use std::sync::Arc;
+
+use executorch_webgpu::gpu::{BufferRange, Dispatch, Gpu, MemoryKind, PARAMS_STRIDE, Staging, Timed, coop_types};
+use executorch_webgpu::shader::{Access, Kernel, LIVE_VECTORS, RoleType, source};
+
+const LAUNCH: &str = "struct Params { n: u32 }
+@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) { if (i == 0u) { out[0] += f32(p.n); } }";
+
+const READ: &str = "struct Params { n: u32 }
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+    var all = vec4<u32>(0u);
+    let step = groups.x * 256u;
+    for (var at = wg.x * 256u + i; at < p.n; at += 4u * step) { all ^= x[at] ^ x[at + step] ^ x[at + 2u * step] ^ x[at + 3u * step]; }
+    if (all.x == 123456789u) { out[0] = f32(all.y); }
+}";
+
+/// 64 x 64 of sums in a subgroup, both factors from shared memory, a store and a barrier a step of 32.
+const MULTIPLY: &str = "struct Params { n: u32 }
+const STRIDE: u32 = 10u;
+var<workgroup> xs: array<vec4<f16>, 128u * STRIDE>;
+var<workgroup> ws: array<vec4<f16>, 64u * STRIDE>;
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32, @builtin(subgroup_id) subgroup: u32) {
+    for (var at = i; at < 128u * STRIDE; at += 64u) { xs[at] = vec4<f16>(x[at]); }
+    for (var at = i; at < 64u * STRIDE; at += 64u) { ws[at] = vec4<f16>(x[at]); }
+    workgroupBarrier();
+    var acc: array<Acc, 16>;
+    for (var k0 = 0u; k0 < p.n; k0 += 32u) {
+        for (var k = 0u; k < 2u; k++) {
+            var a: array<MatA, 4>;
+            for (var r = 0u; r < 4u; r++) { a[r] = coopLoadT<MatA>(&xs[(subgroup * 64u + r * 16u) * STRIDE + k * 4u], STRIDE); }
+            for (var j = 0u; j < 4u; j++) {
+                let b = coopLoad<MatB>(&ws[j * 16u * STRIDE + k * 4u], STRIDE);
+                for (var r = 0u; r < 4u; r++) { acc[r * 4u + j] = coopMultiplyAdd(a[r], b, acc[r * 4u + j]); }
+            }
+        }
+        xs[i] = vec4<f16>(f16(f32(k0 % 7u)));
+        workgroupBarrier();
+    }
+    let side = 16u;
+    for (var j = 0u; j < 16u; j++) {
+        let at = ((wg.x * 2u + subgroup) % 64u * 16u + j) * 256u;
+        let sums = acc[j];
+        coopStoreT(sums, &out[at], side);
+    }
+}";
+
+/// The limits of a device.
+pub struct Ceilings {
+    /// Microseconds from one dependent kernel to the next.
+    pub launch: f64,
+    /// Read bandwidth in TB/s.
+    pub read: f64,
+    /// Rate of cooperative matrices with f32 sums, in TFLOP/s.
+    pub multiply: Option<f64>,
+}
+
+impl Ceilings {
+    /// Measures them, in a moment if `quick`.
+    pub fn measure(gpu: &Gpu, quick: bool) -> Ceilings {
+        let kernel = |name, text: &'static str| Kernel::new(source(name, text));
+        let out = |kernel: Kernel| kernel.role("out", RoleType::Array("f32"), Access::Write);
+        let launch = time(gpu, out(kernel("launch", LAUNCH)), 0, (1, 1), if quick { 20 } else { 400 });
+        let bytes = if quick { 16u64 << 20 } else { 1 << 30 };
+        let read = out(kernel("read", READ).array("x", "vec4<u32>"));
+        let read = bytes as f64 / time(gpu, read, bytes, ((bytes / 16) as u32, 4096), 8) / 1e6;
+        let types = gpu.caps().coop.iter().find(|shape| shape.m == 16 && !shape.f16_accumulate);
+        let multiply = types.and_then(|&shape| coop_types(shape)).map(|[a, b, c]| {
+            let (k, groups) = (2048, 132 * 4 * 8);
+            let multiply = out(kernel("multiply", MULTIPLY).array("x", "vec4<f32>"));
+            let multiply = multiply.alias("MatA", a).alias("MatB", b).alias("Acc", c);
+            2.0 * 128.0 * 64.0 * f64::from(k) * f64::from(groups) / time(gpu, multiply, 1 << 20, (k, groups), 8) / 1e6
+        });
+        Ceilings { launch, read, multiply }
+    }
+
+    /// A multiplication rate as a share of what cooperative matrices do.
+    pub fn share(&self, tera: f64) -> Option<f64> {
+        self.multiply.map(|most| tera / most)
+    }
+}
+
+impl fmt::Display for Ceilings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a kernel after another {:.2} us, reading {:.2} TB/s", self.launch, self.read)?;
+        self.multiply.map_or(Ok(()), |most| write!(f, ", cooperative matrices {most:.0} TFLOP/s"))
+    }
+}
+
+/// Median microseconds of one of `count` dispatches over `bytes` of random numbers.
+fn time(gpu: &Gpu, kernel: Kernel, bytes: u64, (n, groups): (u32, u32), count: usize) -> f64 {
+    let source = (bytes > 0).then(|| {
+        let buffer = gpu.buffer(MemoryKind::Scratch, bytes, "numbers").unwrap();
+        let piece: Vec<u8> = (0..1u32 << 18)
+            .flat_map(|i| ((i.wrapping_mul(2654435761) >> 8) as f32 / (1 << 24) as f32).to_le_bytes())
+            .collect();
+        (0..bytes / piece.len() as u64).for_each(|i| gpu.stream(&buffer, i * piece.len() as u64, &piece).unwrap());
+        buffer
+    });
+    let out = gpu.buffer(MemoryKind::Scratch, 64 * 16 * 1024, "results").unwrap();
+    let params = gpu.buffer(MemoryKind::Parameters, u64::from(PARAMS_STRIDE), "parameters").unwrap();
+    let live = gpu.buffer(MemoryKind::Parameters, (LIVE_VECTORS * 16) as u64, "live values").unwrap();
+    gpu.write(&params, 0, &n.to_le_bytes()).unwrap();
+    let pipeline = gpu.pipeline(&kernel).unwrap();
+    let whole =
+        |buffer| BufferRange { buffer, offset: 0, bytes: std::cmp::min(buffer.bytes(), gpu.caps().max_binding & !15) };
+    let ranges: Vec<BufferRange<'_>> = source.iter().chain([&out]).map(whole).collect();
+    let group = Arc::new(gpu.bind(&pipeline, &ranges).unwrap());
+    let common = gpu.bind_common(&params, &live).unwrap();
+    let staging = Staging::new(gpu, 16).unwrap();
+    let dispatches = vec![Dispatch { pipeline, group, params: 0, grid: [groups, 1, 1] }; count];
+    let mut times: Vec<f64> = (0..9)
+        .map(|_| {
+            let work = gpu.submit(&dispatches, &common, &[], &staging, Timed::Whole).unwrap();
+            let spans = gpu.finish(work, &staging, 0, |_| Ok(())).unwrap();
+            spans.first().map_or(f64::NAN, |span| (span.end - span.start) as f64 / 1000.0 / count as f64)
+        })
+        .skip(3)
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

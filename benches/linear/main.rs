@@ -1,0 +1,193 @@
+//! Speed of 4-bit linear layers against ceilings measured in the same run.
+//!
+//! `cargo bench --bench linear [-- --adapter NAME] [--quick]`. Every shape runs as one program of so many layers with weights of
+//! their own that each finds its weights outside the caches; a burst of dense products before each call raises the clocks.
+//! Times are medians of the device's time for a whole call, over the number of layers: what a layer costs among others,
+//! with the step that turns activations into halves where there is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod ceilings;
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use ceilings::Ceilings;
+use common::data::{Data, Rng};
+use common::model::{Model, Running};
+use executorch_webgpu::gpu::{Gpu, Profile, Timed};
+use executorch_webgpu::graph::DType;
+use executorch_webgpu::ops::linear::Algorithm;
+use executorch_webgpu::options::Options;
+
+/// What a shape is measured against.
+enum Goal {
+    /// Rate of the multiplication, in TFLOP/s.
+    Tera(f64),
+    /// Rate of reading weights and scales, in TB/s.
+    Bandwidth(f64),
+    /// At most so many times the launch of a kernel and the reading of weights and scales.
+    Floor(f64),
+    /// At most so many times one row.
+    OneRow(f64),
+    /// None.
+    Known,
+}
+
+struct Case {
+    size: (u32, u32, u32),
+    goal: Goal,
+}
+
+const GROUP: u32 = 64;
+
+fn cases() -> Vec<Case> {
+    use Goal::{Bandwidth, Floor, Known, OneRow, Tera};
+    let mut all = vec![
+        ((1, 128256, 2048), Bandwidth(3.0)),
+        ((1, 8192, 2048), Floor(1.6)),
+        ((1, 2048, 8192), Floor(1.6)),
+        ((1, 2048, 2048), Floor(1.6)),
+        ((1, 512, 2048), Floor(1.6)),
+    ];
+    all.extend([2, 3, 4, 5, 8].map(|m| ((m, 8192, 2048), OneRow(1.5))));
+    all.extend([9, 16].map(|m| ((m, 8192, 2048), OneRow(2.5))));
+    all.extend([
+        ((32, 8192, 2048), Known),
+        ((128, 2048, 2048), Known),
+        ((128, 8192, 2048), Known),
+        ((512, 2048, 2048), Tera(140.0)),
+        ((512, 2048, 8192), Tera(180.0)),
+        ((512, 8192, 2048), Tera(220.0)),
+        ((2048, 512, 2048), Known),
+        ((2048, 2048, 2048), Known),
+        ((2048, 2048, 8192), Known),
+        ((2000, 8192, 2048), Known),
+        ((2048, 8192, 2048), Tera(260.0)),
+    ]);
+    all.into_iter().map(|(size, goal)| Case { size, goal }).collect()
+}
+
+/// `count` dense products, one after the other.
+fn burst(count: usize, options: &Options) -> Running {
+    const SIZE: u32 = 1024;
+    let mut model = Model::new();
+    let input = model.input(DType::F32, &[1]);
+    let factor = model.constant(&Data::random(DType::F32, &[SIZE, SIZE], (-0.02, 0.02), 2));
+    let mut value = factor;
+    for _ in 0..count {
+        let next = model.tensor(DType::F32, &[SIZE, SIZE]);
+        model.op("aten.mm.default", &[value, factor, next]);
+        value = next;
+    }
+    let out = model.tensor(DType::F32, &[1]);
+    model.op("aten.neg.default", &[input, out]);
+    model.output(out);
+    model.load_with(options.clone(), Profile::Full).unwrap()
+}
+
+/// `layers` independent layers that read one input.
+fn program((m, n, k): (u32, u32, u32), layers: u32, rng: &mut Rng) -> (Model, Data) {
+    let mut model = Model::new();
+    let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 1);
+    let input = model.input(DType::F32, &x.dims);
+    let last = model.tensor(DType::F32, &[1]);
+    for layer in 0..layers {
+        let mut bytes = vec![0u8; n as usize * k as usize / 2];
+        bytes.chunks_mut(8).for_each(|piece| piece.copy_from_slice(&rng.next().to_le_bytes()));
+        let packed = model.constant_bytes(&format!("w{layer}"), DType::U8, &[n, k / 2], bytes);
+        let scales = Data::random(DType::F32, &[k / GROUP, n], (0.005, 0.02), u64::from(layer));
+        let (scales, group, none) = (model.constant(&scales), model.int(i64::from(GROUP)), model.null());
+        let out = model.tensor(DType::F32, &[m, n]);
+        model.op("et_vk.linear_q4gsw.default", &[input, packed, scales, group, none, out]);
+    }
+    // One number is read back, not the layers' results.
+    let one = model.constant(&Data::f32(&[1], vec![1.0]));
+    model.op("aten.neg.default", &[one, last]);
+    model.output(last);
+    (model, x)
+}
+
+struct Bench {
+    options: Options,
+    burst: Running,
+    calls: usize,
+    rng: Rng,
+}
+
+impl Bench {
+    /// Median microseconds of a layer, and its steps.
+    fn measure(&mut self, size: (u32, u32, u32), force_gemm: Option<Algorithm>) -> (f64, String) {
+        let bytes = u64::from(size.1) * u64::from(size.2) / 2;
+        let layers = ((256u64 << 20) / bytes).clamp(3, 64) as u32;
+        let (model, x) = program(size, layers, &mut self.rng);
+        let options = Options { force_gemm, ..self.options.clone() };
+        let mut running = model.load_with(options, Profile::Full).unwrap();
+        let steps = running.profile(&[&x], Timed::Steps).unwrap();
+        let each = (steps.len() - 1) / layers as usize;
+        let names = steps[..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let zero = Data::f32(&[1], vec![0.0]);
+        let mut times: Vec<f64> = (0..self.calls + 2)
+            .map(|_| {
+                self.burst.run(&[&zero]).unwrap();
+                let call = running.profile(&[&x], Timed::Whole).unwrap();
+                (call[0].end - call[0].start) as f64 / 1000.0 / f64::from(layers)
+            })
+            .skip(2)
+            .collect();
+        times.sort_by(f64::total_cmp);
+        (times[times.len() / 2], names)
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let value = |flag: &str| args.iter().position(|a| a == flag).and_then(|i| args.get(i + 1)).cloned();
+    let quick = args.iter().any(|a| a == "--quick");
+    let options = Options { adapter: value("--adapter"), ..Options::default() };
+    let gpu = Gpu::open(options.adapter.as_deref(), Profile::Full).unwrap();
+    let burst = burst(if quick { 1 } else { 48 }, &options);
+    let mut bench = Bench { options: options.clone(), burst, calls: if quick { 3 } else { 7 }, rng: Rng::new(7) };
+    let ceilings = Ceilings::measure(&gpu, quick);
+    println!("{}: {}\n{ceilings}\n", gpu.name(), gpu.caps());
+    println!("| M | N | K | goal | us | rate | of ceiling | steps |\n|---|---|---|---|---|---|---|---|");
+    let small = |size: (u32, u32, u32)| u64::from(size.0) * u64::from(size.1) * u64::from(size.2) < 1 << 25;
+    let mut one_row = f64::NAN;
+    for Case { size, goal } in cases().into_iter().filter(|case| !quick || small(case.size)) {
+        let (us, steps) = bench.measure(size, None);
+        if (size.0, size.1, size.2) == (1, 8192, 2048) {
+            one_row = us;
+        }
+        row(size, &goal, us, one_row, &ceilings, &steps);
+    }
+    let size = if quick { (64, 512, 512) } else { (2048, 8192, 2048) };
+    let sums = Options { enable_f16_accumulate_gemm: true, ..options.clone() };
+    if !gpu.caps().coop.is_empty() {
+        bench.options = sums.clone();
+        let (us, steps) = bench.measure(size, None);
+        row(size, &Goal::Known, us, one_row, &ceilings, &format!("f16 sums: {steps}"));
+    }
+    for (goal, options) in [(35.0, Options { force_f32_gemm: true, ..options }), (60.0, sums)] {
+        bench.options = options;
+        for side in [64, 128] {
+            let (us, steps) = bench.measure(size, Some(Algorithm::Tile { rows: side, columns: side }));
+            row(size, &Goal::Tera(goal), us, one_row, &ceilings, &format!("forced: {steps}"));
+        }
+    }
+}
+
+fn row((m, n, k): (u32, u32, u32), goal: &Goal, us: f64, one_row: f64, ceilings: &Ceilings, steps: &str) {
+    let (rows, columns, terms) = (f64::from(m), f64::from(n), f64::from(k));
+    let tera = 2.0 * rows * columns * terms / us / 1e6;
+    let bytes = columns * terms * (0.5 + 4.0 / f64::from(GROUP));
+    let floor = ceilings.launch + bytes / ceilings.read / 1e6;
+    let (goal, rate, share) = match *goal {
+        Goal::Tera(goal) => (format!("{goal} TFLOP/s"), format!("{tera:.1} TFLOP/s"), ceilings.share(tera)),
+        Goal::Bandwidth(goal) => (format!("{goal} TB/s"), format!("{:.2} TB/s", bytes / us / 1e6), Some(floor / us)),
+        Goal::Floor(goal) => (format!("{goal} x floor"), format!("{:.2} x", us / floor), Some(floor / us)),
+        Goal::OneRow(goal) => (format!("{goal} x one row"), format!("{:.2} x", us / one_row), Some(floor / us)),
+        Goal::Known if m < 64 => (String::new(), format!("{:.2} TB/s", bytes / us / 1e6), Some(floor / us)),
+        Goal::Known => (String::new(), format!("{tera:.1} TFLOP/s"), ceilings.share(tera)),
+    };
+    let share = share.map_or(String::new(), |share| format!("{:.0} %", share * 100.0));
+    println!("| {m} | {n} | {k} | {goal} | {us:.2} | {rate} | {share} | {steps} |");
+}

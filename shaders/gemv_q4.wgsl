@@ -1,0 +1,98 @@
+// out[m, n] = sum_k x[m, k] * w[n, k] + bias for MB rows m and 4-bit weights: a team of SPLIT subgroups shares NR columns n at a
+// time and cuts the sum along k. An invocation keeps the activations of its own run of WORDS octets (`take_x`) and multiplies
+// them with the packed words of column after column, BLOCKS times NR of them; the next words are on their way meanwhile.
+const TEAM: u32 = SPLIT * LANES;
+const TEAMS: u32 = SUBGROUPS / SPLIT;
+const COUNT: u32 = NR * MB;
+// Lanes that hold the same value in the end.
+const SAME: u32 = LANES / COUNT;
+const STEPS: u32 = BLOCKS * CHUNKS;
+
+var<workgroup> parts: array<f32, SUBGROUPS * COUNT>;
+
+struct Fetched { words: array<Words, NR>, scale: array<f32, NR> }
+
+fn fetch(first: u32, step: u32, member: u32) -> Fetched {
+    var f: Fetched;
+    let runs = p.k8 / WORDS;
+    let run = step % CHUNKS * TEAM + member;
+    let inside = run < runs;
+    let scale = min(run, runs - 1u) * WORDS * 8u / p.group * p.scale_k;
+    for (var r = 0u; r < NR; r++) {
+        let n = min(first + step / CHUNKS * NR + r, p.n - 1u);
+        f.words[r] = weight[n * runs + min(run, runs - 1u)];
+        f.scale[r] = select(0.0, load_scales(n * p.scale_n + scale), inside);
+    }
+    return f;
+}
+
+// One of two values, the other lane's share added.
+fn fold(a: f32, b: f32, lane: u32, bit: u32) -> f32 {
+    let upper = (lane & bit) != 0u;
+    return select(a, b, upper) + subgroupShuffleXor(select(b, a, upper), bit);
+}
+
+// The sum over the subgroup of value lane / SAME.
+fn gather(values: ptr<function, array<f32, COUNT>>, lane: u32) -> f32 {
+    for (var i = 0u; i < COUNT / 2u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 2u], lane, LANES / 2u); }
+    for (var i = 0u; i < COUNT / 4u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 4u], lane, LANES / 4u); }
+    for (var i = 0u; i < COUNT / 8u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 8u], lane, LANES / 8u); }
+    for (var i = 0u; i < COUNT / 16u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 16u], lane, LANES / 16u); }
+    for (var i = 0u; i < COUNT / 32u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 32u], lane, LANES / 32u); }
+    var sum = (*values)[0];
+    for (var bit = SAME / 2u; bit > 0u; bit /= 2u) { sum += subgroupShuffleXor(sum, bit); }
+    return sum;
+}
+
+fn deliver(row0: u32, col: u32, i: u32, sum: f32) {
+    let m = row0 + i % MB;
+    let n = col + i / MB;
+    if (m < p.m && n < p.n) { store_out(m * p.width + n, epilogue(m, n, sum)); }
+}
+
+@compute @workgroup_size(SUBGROUPS * LANES)
+fn main(
+    @builtin(workgroup_id) wg: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(subgroup_id) subgroup: u32,
+    @builtin(subgroup_invocation_id) lane: u32,
+) {
+    let tile = group_index(wg, groups);
+    let row0 = tile / p.tiles_n * MB;
+    let team = subgroup / SPLIT;
+    let member = subgroup % SPLIT * LANES + lane;
+    let first = (tile % p.tiles_n * TEAMS + team) * (NR * BLOCKS);
+    var next = fetch(first, 0u, member);
+    if (CHUNKS == 1u) { take_x(row0, member); }
+    var sums: array<f32, COUNT>;
+    for (var step = 0u; step < STEPS; step++) {
+        let now = next;
+        if (step + 1u < STEPS) { next = fetch(first, step + 1u, member); }
+        if (CHUNKS > 1u) { take_x(row0, step % CHUNKS * TEAM + member); }
+        for (var r = 0u; r < NR; r++) {
+            var dots: array<Dot, MB>;
+            for (var j = 0u; j < WORDS; j++) {
+                let weights = decode(word(now.words[r], j));
+                for (var m = 0u; m < MB; m++) { dots[m] += dot_octet(weights, m, j); }
+            }
+            for (var m = 0u; m < MB; m++) { sums[r * MB + m] += scaled(dots[m], m, now.scale[r]); }
+        }
+        if (step % CHUNKS == CHUNKS - 1u) {
+            let col = first + step / CHUNKS * NR;
+            let sum = gather(&sums, lane);
+            for (var i = 0u; i < COUNT; i++) { sums[i] = 0.0; }
+            if (SPLIT == 1u) {
+                if (lane % SAME == 0u) { deliver(row0, col, lane / SAME, sum); }
+            } else {
+                if (lane % SAME == 0u) { parts[subgroup * COUNT + lane / SAME] = sum; }
+                workgroupBarrier();
+                if (member < COUNT) {
+                    var total = 0.0;
+                    for (var s = 0u; s < SPLIT; s++) { total += parts[(team * SPLIT + s) * COUNT + member]; }
+                    deliver(row0, col, member, total);
+                }
+                if (BLOCKS > 1u) { workgroupBarrier(); }
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// Packed weights on their way to shared memory: a step takes BK columns k of the tile's rows n, octet `item` of a step being
+// octet item % OCTETS of row item / OCTETS. Halves hold the weights times WEIGHT_SCALE: small scales keep their bits.
+const WEIGHT_SCALE: f32 = 16.0;
+const OCTETS: u32 = BK / 8u;
+// Rows of `ws` are 8 halves apart from a multiple of BK, so that the rows of a fragment lie in different banks.
+const STRIDE: u32 = BK / 4u + 2u;
+// vec4s of a fragment.
+const FRAGMENT: u32 = FRAG * FRAG / 4u;
+// Eight weights of 0.
+const ZERO: u32 = 0x88888888u;
+
+fn packed(col0: u32, k0: u32, item: u32) -> u32 {
+    let octet = k0 / 8u + item % OCTETS;
+    let inside = octet < p.k8;
+    return select(ZERO, weight[min(col0 + item / OCTETS, p.n - 1u) * p.k8 + select(0u, octet, inside)], inside);
+}
+
+fn scale_of(col0: u32, k0: u32, item: u32) -> f32 {
+    let group = min(k0 + item % OCTETS * 8u, p.k - 1u) / GROUP;
+    return load_scales(min(col0 + item / OCTETS, p.n - 1u) * p.scale_n + group * p.scale_k);
+}
+
+// A nibble n in the last bits of the half 1024.0 reads as 1024 + n.
+fn four(bits: u32, scale: f16) -> vec4<f16> {
+    let low = unpack2x16float((bits & 0xfu) | ((bits & 0xf0u) << 12u) | 0x64006400u);
+    let high = unpack2x16float(((bits >> 8u) & 0xfu) | ((bits & 0xf000u) << 4u) | 0x64006400u);
+    return (vec4<f16>(vec4<f32>(low, high)) - 1032.0h) * scale;
+}
+
+fn unpack(base: u32, bits: u32, scale: f32, item: u32) {
+    let s = f16(scale * WEIGHT_SCALE);
+    let at = base + item / OCTETS * STRIDE + item % OCTETS * 2u;
+    // Neighbours begin with different halves of their octets: their stores fall into different banks.
+    let odd = item & 1u;
+    ws[at + odd] = four(bits >> (16u * odd), s);
+    ws[at + 1u - odd] = four(bits >> (16u - 16u * odd), s);
+}

@@ -1,0 +1,2 @@
+// Invocations of a subgroup wait for each other.
+fn sync() { subgroupBarrier(); }

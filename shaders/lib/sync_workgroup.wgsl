@@ -1,0 +1,2 @@
+// Invocations of a workgroup wait for each other.
+fn sync() { workgroupBarrier(); }
