@@ -35,34 +35,34 @@ fn main(
     var acc: array<Acc, MI * NI>;
     var bits: array<u32, ITEMS>;
     var scale: array<f32, ITEMS>;
-    for (var i = 0u; i < ITEMS; i++) {
+    for (var i = 0u; i < ITEMS; i++) { // unroll
         bits[i] = packed(col0, from_k, index + i * THREADS);
         scale[i] = scale_of(col0, from_k, index + i * THREADS);
     }
     for (var k0 = from_k; k0 < to_k; k0 += BK) {
-        for (var i = 0u; i < ITEMS; i++) { unpack(0u, bits[i], scale[i], index + i * THREADS); }
+        for (var i = 0u; i < ITEMS; i++) { unpack(0u, bits[i], scale[i], index + i * THREADS); } // unroll
         workgroupBarrier();
         let next = min(k0 + BK, to_k - BK);
-        for (var i = 0u; i < ITEMS; i++) {
+        for (var i = 0u; i < ITEMS; i++) { // unroll
             bits[i] = packed(col0, next, index + i * THREADS);
             scale[i] = scale_of(col0, next, index + i * THREADS);
         }
-        for (var k = 0u; k < BK / FRAG; k++) {
+        for (var k = 0u; k < BK / FRAG; k++) { // unroll
             var a: array<MatA, MI>;
-            for (var i = 0u; i < MI; i++) {
+            for (var i = 0u; i < MI; i++) { // unroll
                 a[i] = coopLoadT<MatA>(&x_half[x0 + (i * (width / FRAG) + k0 / FRAG + k) * FRAGMENT], FRAG / 4u);
             }
-            for (var j = 0u; j < NI; j++) {
+            for (var j = 0u; j < NI; j++) { // unroll
                 let b = coopLoad<MatB>(&ws[(wn + j * FRAG) * STRIDE + k * (FRAG / 4u)], STRIDE);
-                for (var i = 0u; i < MI; i++) { acc[i * NI + j] = coopMultiplyAdd(a[i], b, acc[i * NI + j]); }
+                for (var i = 0u; i < MI; i++) { acc[i * NI + j] = coopMultiplyAdd(a[i], b, acc[i * NI + j]); } // unroll
             }
         }
         workgroupBarrier();
     }
     let stride = row_stride();
     if (!surplus) {
-        for (var i = 0u; i < MI; i++) {
-            for (var j = 0u; j < NI; j++) {
+        for (var i = 0u; i < MI; i++) { // unroll
+            for (var j = 0u; j < NI; j++) { // unroll
                 let at = first_element(slice) + (row0 + i * FRAG) * stride + col0 + wn + j * FRAG;
                 let sums = acc[i * NI + j];
                 coopStoreT(sums, &out[at], stride);

@@ -25,35 +25,35 @@ fn main(
     var acc: array<Acc, MI * NI>;
     var bits: array<u32, ITEMS>;
     var scale: array<f32, ITEMS>;
-    for (var i = 0u; i < ITEMS; i++) {
+    for (var i = 0u; i < ITEMS; i++) { // unroll
         bits[i] = packed(col0, from_step * BK, lane + i * LANES);
         scale[i] = scale_of(col0, from_step * BK, lane + i * LANES);
     }
     for (var step = 0u; step < each; step++) {
-        for (var i = 0u; i < ITEMS; i++) { unpack(mine, bits[i], scale[i], lane + i * LANES); }
+        for (var i = 0u; i < ITEMS; i++) { unpack(mine, bits[i], scale[i], lane + i * LANES); } // unroll
         sync();
         let next = (from_step + step + 1u) * BK;
-        for (var i = 0u; i < ITEMS; i++) {
+        for (var i = 0u; i < ITEMS; i++) { // unroll
             bits[i] = packed(col0, next, lane + i * LANES);
             scale[i] = scale_of(col0, next, lane + i * LANES);
         }
         // Steps beyond the last have weights of 0.
         let k0 = min(from_step + step, steps - 1u) * (BK / FRAG);
-        for (var k = 0u; k < BK / FRAG; k++) {
+        for (var k = 0u; k < BK / FRAG; k++) { // unroll
             var a: array<MatA, MI>;
-            for (var i = 0u; i < MI; i++) {
+            for (var i = 0u; i < MI; i++) { // unroll
                 a[i] = coopLoadT<MatA>(&x_half[(i * (steps * BK / FRAG) + k0 + k) * FRAGMENT], FRAG / 4u);
             }
-            for (var j = 0u; j < NI; j++) {
+            for (var j = 0u; j < NI; j++) { // unroll
                 let b = coopLoad<MatB>(&ws[mine + j * FRAG * STRIDE + k * (FRAG / 4u)], STRIDE);
-                for (var i = 0u; i < MI; i++) { acc[i * NI + j] = coopMultiplyAdd(a[i], b, acc[i * NI + j]); }
+                for (var i = 0u; i < MI; i++) { acc[i * NI + j] = coopMultiplyAdd(a[i], b, acc[i * NI + j]); } // unroll
             }
         }
         sync();
     }
     let side = BN;
-    for (var i = 0u; i < MI; i++) {
-        for (var j = 0u; j < NI; j++) {
+    for (var i = 0u; i < MI; i++) { // unroll
+        for (var j = 0u; j < NI; j++) { // unroll
             let at = subgroup * TILE + i * FRAG * BN + j * FRAG;
             let sums = acc[i * NI + j];
             coopStoreT(sums, &parts[at], side);

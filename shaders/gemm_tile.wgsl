@@ -16,12 +16,12 @@ struct Fetched { x: array<vec4<f32>, X_ITEMS>, w: array<Octet, W_ITEMS> }
 
 fn fetch(lane: u32, b: u32, row0: u32, col0: u32, k0: u32) -> Fetched {
     var f: Fetched;
-    for (var j = 0u; j < X_ITEMS; j++) {
+    for (var j = 0u; j < X_ITEMS; j++) { // unroll
         let i = lane + j * THREADS;
         let row = row0 + i / (BK / 4u);
         if (i < BM * BK / 4u && row < p.m) { f.x[j] = x4(b * p.x_batch + row * p.k, k0 + i % (BK / 4u) * 4u); }
     }
-    for (var j = 0u; j < W_ITEMS; j++) {
+    for (var j = 0u; j < W_ITEMS; j++) { // unroll
         let i = lane + j * THREADS;
         let col = col0 + weight_column(i, BK / 8u);
         let o = k0 / 8u + weight_octet(i, BK / 8u);
@@ -31,21 +31,23 @@ fn fetch(lane: u32, b: u32, row0: u32, col0: u32, k0: u32) -> Fetched {
 }
 
 fn keep(lane: u32, f: Fetched) {
-    for (var j = 0u; j < X_ITEMS; j++) {
+    for (var j = 0u; j < X_ITEMS; j++) { // unroll
         let i = lane + j * THREADS;
         let row = i / (BK / 4u);
         let c = i % (BK / 4u) * 4u;
-        if (i >= BM * BK / 4u) { break; }
-        for (var e = 0u; e < 4u; e++) { xs[c + e][row / 4u][row % 4u] = Mul(f.x[j][e]); }
+        if (i < BM * BK / 4u) {
+            for (var e = 0u; e < 4u; e++) { xs[c + e][row / 4u][row % 4u] = Mul(f.x[j][e]); } // unroll
+        }
     }
-    for (var j = 0u; j < W_ITEMS; j++) {
+    for (var j = 0u; j < W_ITEMS; j++) { // unroll
         let i = lane + j * THREADS;
         let col = weight_column(i, BK / 8u);
         let c = weight_octet(i, BK / 8u) * 8u;
-        if (i >= BN * BK / 8u) { break; }
-        for (var e = 0u; e < 4u; e++) {
-            ws[c + e][col / 4u][col % 4u] = Mul(f.w[j].low[e]);
-            ws[c + 4u + e][col / 4u][col % 4u] = Mul(f.w[j].high[e]);
+        if (i < BN * BK / 8u) {
+            for (var e = 0u; e < 4u; e++) { // unroll
+                ws[c + e][col / 4u][col % 4u] = Mul(f.w[j].low[e]);
+                ws[c + 4u + e][col / 4u][col % 4u] = Mul(f.w[j].high[e]);
+            }
         }
     }
 }
@@ -68,11 +70,11 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         if (k0 + BK < p.k) { fetched = fetch(lane, b, row0, col0, k0 + BK); }
         var part: array<vec4<Mul>, 4u * PM * PN>;
         for (var k = 0u; k < BK; k++) {
-            for (var i = 0u; i < PM; i++) {
+            for (var i = 0u; i < PM; i++) { // unroll
                 let a = xs[k][i * DOWN + ty];
-                for (var j = 0u; j < PN; j++) {
+                for (var j = 0u; j < PN; j++) { // unroll
                     let w = ws[k][j * ACROSS + tx];
-                    for (var r = 0u; r < 4u; r++) {
+                    for (var r = 0u; r < 4u; r++) { // unroll
                         let at = (i * 4u + r) * PN + j;
                         if (HALF_SUMS) {
                             part[at] = fma(vec4<Mul>(a[r]), w, part[at]);
@@ -83,16 +85,17 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
                 }
             }
         }
-        if (HALF_SUMS) { for (var i = 0u; i < 4u * PM * PN; i++) { sum[i] += vec4<f32>(part[i]); } }
+        if (HALF_SUMS) {
+            for (var i = 0u; i < 4u * PM * PN; i++) { sum[i] += vec4<f32>(part[i]); } // unroll
+        }
         workgroupBarrier();
     }
-    for (var i = 0u; i < 4u * PM; i++) {
+    for (var i = 0u; i < 4u * PM; i++) { // unroll
         let row = row0 + (i / 4u * DOWN + ty) * 4u + i % 4u;
-        if (row >= p.m) { continue; }
-        for (var j = 0u; j < PN; j++) {
+        for (var j = 0u; j < PN; j++) { // unroll
             let col = col0 + (j * ACROSS + tx) * 4u;
-            for (var e = 0u; e < 4u; e++) {
-                if (col + e < p.n) { store_out((b * p.m + row) * p.width + col + e, epilogue(row, col + e, sum[i * PN + j][e])); }
+            for (var e = 0u; e < 4u; e++) { // unroll
+                if (row < p.m && col + e < p.n) { store_out((b * p.m + row) * p.width + col + e, epilogue(row, col + e, sum[i * PN + j][e])); }
             }
         }
     }

@@ -12,19 +12,22 @@ var<workgroup> parts: array<f32, SUBGROUPS * COUNT>;
 
 struct Fetched { words: array<Words, NR>, scale: array<f32, NR> }
 
-fn fetch(first: u32, step: u32, member: u32) -> Fetched {
+// Words and scales of a block of columns: the k that invocation `member` has in this step.
+fn fetch(col: u32, step: u32, member: u32) -> Fetched {
     var f: Fetched;
-    let runs = p.k8 / WORDS;
     let run = step % CHUNKS * TEAM + member;
-    let inside = run < runs;
-    let scale = min(run, runs - 1u) * WORDS * 8u / p.group * p.scale_k;
-    for (var r = 0u; r < NR; r++) {
-        let n = min(first + step / CHUNKS * NR + r, p.n - 1u);
-        f.words[r] = weight[n * runs + min(run, runs - 1u)];
-        f.scale[r] = select(0.0, load_scales(n * p.scale_n + scale), inside);
+    let inside = WHOLE || run < RUNS;
+    let at = col * RUNS + select(RUNS - 1u, run, inside);
+    let scale_at = col * SCALE_N + select(RUNS - 1u, run, inside) * WORDS * 8u / GROUP * SCALE_K;
+    for (var r = 0u; r < NR; r++) { // unroll
+        f.words[r] = weight[at + r * RUNS];
+        f.scale[r] = select(0.0, load_scales(scale_at + r * SCALE_N), inside);
     }
     return f;
 }
+
+// The block that a step belongs to; the last ones move back to end with the last column.
+fn column(first: u32, step: u32) -> u32 { return min(first + step / CHUNKS * NR, p.n - NR); }
 
 // One of two values, the other lane's share added.
 fn fold(a: f32, b: f32, lane: u32, bit: u32) -> f32 {
@@ -34,11 +37,11 @@ fn fold(a: f32, b: f32, lane: u32, bit: u32) -> f32 {
 
 // The sum over the subgroup of value lane / SAME.
 fn gather(values: ptr<function, array<f32, COUNT>>, lane: u32) -> f32 {
-    for (var i = 0u; i < COUNT / 2u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 2u], lane, LANES / 2u); }
-    for (var i = 0u; i < COUNT / 4u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 4u], lane, LANES / 4u); }
-    for (var i = 0u; i < COUNT / 8u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 8u], lane, LANES / 8u); }
-    for (var i = 0u; i < COUNT / 16u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 16u], lane, LANES / 16u); }
-    for (var i = 0u; i < COUNT / 32u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 32u], lane, LANES / 32u); }
+    for (var i = 0u; i < COUNT / 2u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 2u], lane, LANES / 2u); } // unroll
+    for (var i = 0u; i < COUNT / 4u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 4u], lane, LANES / 4u); } // unroll
+    for (var i = 0u; i < COUNT / 8u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 8u], lane, LANES / 8u); } // unroll
+    for (var i = 0u; i < COUNT / 16u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 16u], lane, LANES / 16u); } // unroll
+    for (var i = 0u; i < COUNT / 32u; i++) { (*values)[i] = fold((*values)[i], (*values)[i + COUNT / 32u], lane, LANES / 32u); } // unroll
     var sum = (*values)[0];
     for (var bit = SAME / 2u; bit > 0u; bit /= 2u) { sum += subgroupShuffleXor(sum, bit); }
     return sum;
@@ -47,7 +50,7 @@ fn gather(values: ptr<function, array<f32, COUNT>>, lane: u32) -> f32 {
 fn deliver(row0: u32, col: u32, i: u32, sum: f32) {
     let m = row0 + i % MB;
     let n = col + i / MB;
-    if (m < p.m && n < p.n) { store_out(m * p.width + n, epilogue(m, n, sum)); }
+    if (m < p.m) { store_out(m * p.width + n, epilogue(m, n, sum)); }
 }
 
 @compute @workgroup_size(SUBGROUPS * LANES)
@@ -62,25 +65,25 @@ fn main(
     let team = subgroup / SPLIT;
     let member = subgroup % SPLIT * LANES + lane;
     let first = (tile % p.tiles_n * TEAMS + team) * (NR * BLOCKS);
-    var next = fetch(first, 0u, member);
+    var next = fetch(column(first, 0u), 0u, member);
     if (CHUNKS == 1u) { take_x(row0, member); }
     var sums: array<f32, COUNT>;
     for (var step = 0u; step < STEPS; step++) {
         let now = next;
-        if (step + 1u < STEPS) { next = fetch(first, step + 1u, member); }
+        if (step + 1u < STEPS) { next = fetch(column(first, step + 1u), step + 1u, member); }
         if (CHUNKS > 1u) { take_x(row0, step % CHUNKS * TEAM + member); }
-        for (var r = 0u; r < NR; r++) {
+        for (var r = 0u; r < NR; r++) { // unroll
             var dots: array<Dot, MB>;
-            for (var j = 0u; j < WORDS; j++) {
+            for (var j = 0u; j < WORDS; j++) { // unroll
                 let weights = decode(word(now.words[r], j));
-                for (var m = 0u; m < MB; m++) { dots[m] += dot_octet(weights, m, j); }
+                for (var m = 0u; m < MB; m++) { dots[m] = add_octet(dots[m], weights, m, j); } // unroll
             }
-            for (var m = 0u; m < MB; m++) { sums[r * MB + m] += scaled(dots[m], m, now.scale[r]); }
+            for (var m = 0u; m < MB; m++) { sums[r * MB + m] += scaled(dots[m], m, now.scale[r]); } // unroll
         }
         if (step % CHUNKS == CHUNKS - 1u) {
-            let col = first + step / CHUNKS * NR;
+            let col = column(first, step);
             let sum = gather(&sums, lane);
-            for (var i = 0u; i < COUNT; i++) { sums[i] = 0.0; }
+            for (var i = 0u; i < COUNT; i++) { sums[i] = 0.0; } // unroll
             if (SPLIT == 1u) {
                 if (lane % SAME == 0u) { deliver(row0, col, lane / SAME, sum); }
             } else {
@@ -88,7 +91,7 @@ fn main(
                 workgroupBarrier();
                 if (member < COUNT) {
                     var total = 0.0;
-                    for (var s = 0u; s < SPLIT; s++) { total += parts[(team * SPLIT + s) * COUNT + member]; }
+                    for (var s = 0u; s < SPLIT; s++) { total += parts[(team * SPLIT + s) * COUNT + member]; } // unroll
                     deliver(row0, col, member, total);
                 }
                 if (BLOCKS > 1u) { workgroupBarrier(); }

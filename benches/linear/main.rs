@@ -1,9 +1,9 @@
 //! Speed of 4-bit linear layers against ceilings measured in the same run.
 //!
 //! `cargo bench --bench linear [-- --adapter NAME] [--quick]`. Every shape runs as one program of so many layers with weights of
-//! their own that each finds its weights outside the caches; a burst of dense products before each call raises the clocks.
+//! their own that each finds its weights outside the caches; a burst of dense products before them raises the clocks.
 //! Times are medians of the device's time for a whole call, over the number of layers: what a layer costs among others,
-//! with the step that turns activations into halves where there is one.
+//! with the step that turns activations into halves where there is one. `--sweep M,N,K` times every algorithm for one shape.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod ceilings;
@@ -12,10 +12,10 @@ mod common;
 
 use ceilings::Ceilings;
 use common::data::{Data, Rng};
-use common::model::{Model, Running};
+use common::model::Model;
 use executorch_webgpu::gpu::{Gpu, Profile, Timed};
 use executorch_webgpu::graph::DType;
-use executorch_webgpu::ops::linear::Algorithm;
+use executorch_webgpu::ops::linear::{Algorithm, Dot, GemvQ4};
 use executorch_webgpu::options::Options;
 
 /// What a shape is measured against.
@@ -66,11 +66,9 @@ fn cases() -> Vec<Case> {
     all.into_iter().map(|(size, goal)| Case { size, goal }).collect()
 }
 
-/// `count` dense products, one after the other.
-fn burst(count: usize, options: &Options) -> Running {
+/// `count` dense products, one after the other, that nothing reads.
+fn burst(model: &mut Model, count: usize) {
     const SIZE: u32 = 1024;
-    let mut model = Model::new();
-    let input = model.input(DType::F32, &[1]);
     let factor = model.constant(&Data::random(DType::F32, &[SIZE, SIZE], (-0.02, 0.02), 2));
     let mut value = factor;
     for _ in 0..count {
@@ -78,15 +76,12 @@ fn burst(count: usize, options: &Options) -> Running {
         model.op("aten.mm.default", &[value, factor, next]);
         value = next;
     }
-    let out = model.tensor(DType::F32, &[1]);
-    model.op("aten.neg.default", &[input, out]);
-    model.output(out);
-    model.load_with(options.clone(), Profile::Full).unwrap()
 }
 
-/// `layers` independent layers that read one input.
-fn program((m, n, k): (u32, u32, u32), layers: u32, rng: &mut Rng) -> (Model, Data) {
+/// A burst, then `layers` independent layers that read one input.
+fn program((m, n, k): (u32, u32, u32), layers: u32, bursts: usize, rng: &mut Rng) -> (Model, Data) {
     let mut model = Model::new();
+    burst(&mut model, bursts);
     let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 1);
     let input = model.input(DType::F32, &x.dims);
     let last = model.tensor(DType::F32, &[1]);
@@ -107,8 +102,11 @@ fn program((m, n, k): (u32, u32, u32), layers: u32, rng: &mut Rng) -> (Model, Da
 }
 
 struct Bench {
+    known: Option<((u32, u32, u32), Model, Data)>,
     options: Options,
-    burst: Running,
+    bursts: usize,
+    /// Weights of all layers.
+    bytes: u64,
     calls: usize,
     rng: Rng,
 }
@@ -117,19 +115,22 @@ impl Bench {
     /// Median microseconds of a layer, and its steps.
     fn measure(&mut self, size: (u32, u32, u32), force_gemm: Option<Algorithm>) -> (f64, String) {
         let bytes = u64::from(size.1) * u64::from(size.2) / 2;
-        let layers = ((256u64 << 20) / bytes).clamp(3, 64) as u32;
-        let (model, x) = program(size, layers, &mut self.rng);
+        let layers = ((self.bytes / bytes).clamp(3, 64)) as u32;
+        if self.known.as_ref().is_none_or(|known| known.0 != size) {
+            let (model, x) = program(size, layers, self.bursts, &mut self.rng);
+            self.known = Some((size, model, x));
+        }
+        let Some((_, model, x)) = &self.known else { unreachable!() };
         let options = Options { force_gemm, ..self.options.clone() };
         let mut running = model.load_with(options, Profile::Full).unwrap();
-        let steps = running.profile(&[&x], Timed::Steps).unwrap();
-        let each = (steps.len() - 1) / layers as usize;
-        let names = steps[..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
+        let steps = running.profile(&[x], Timed::Steps).unwrap();
+        let each = (steps.len() - self.bursts - 1) / layers as usize;
+        let names =
+            steps[self.bursts..][..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
         let names = names.collect::<Vec<_>>().join(", ");
-        let zero = Data::f32(&[1], vec![0.0]);
         let mut times: Vec<f64> = (0..self.calls + 2)
             .map(|_| {
-                self.burst.run(&[&zero]).unwrap();
-                let call = running.profile(&[&x], Timed::Whole).unwrap();
+                let call = running.profile(&[x], Timed::From(self.bursts)).unwrap();
                 (call[0].end - call[0].start) as f64 / 1000.0 / f64::from(layers)
             })
             .skip(2)
@@ -139,14 +140,62 @@ impl Bench {
     }
 }
 
+/// Every algorithm that may be worth its while for a shape.
+fn candidates((m, n, _): (u32, u32, u32)) -> Vec<Algorithm> {
+    if m > 32 {
+        let tiles = [(256, 64), (128, 64), (64, 64), (128, 32), (64, 32)];
+        let slices = |(rows, columns)| [1, 2, 4, 8].map(|slices| Algorithm::Coop { rows, columns, slices });
+        return tiles.into_iter().flat_map(slices).collect();
+    }
+    let mut all: Vec<Algorithm> = Vec::new();
+    for split in [1, 2, 4, 8] {
+        all.extend([16, 32].into_iter().filter(|&rows| rows >= m).map(|rows| Algorithm::Thin { rows, split }));
+        for (words, columns, blocks) in [1, 2].into_iter().flat_map(|words| {
+            [2, 4, 8].into_iter().flat_map(move |columns| [1, 2, 4].map(|blocks| (words, columns, blocks)))
+        }) {
+            for dot in [Dot::F32, Dot::Planes] {
+                if blocks > 1 && n < 8192 {
+                    continue;
+                }
+                let rows = m.next_power_of_two().min(4);
+                all.push(Algorithm::GemvQ4(GemvQ4 { rows, columns, words, split, blocks, dot }));
+            }
+        }
+    }
+    all
+}
+
+fn sweep(bench: &mut Bench, size: (u32, u32, u32)) {
+    let mut found: Vec<(f64, String)> =
+        candidates(size).into_iter().map(|way| (bench.measure(size, Some(way)).0, format!("{way:?}"))).collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    println!("{size:?}");
+    found.iter().take(12).for_each(|(us, way)| println!("{us:9.2} us {way}"));
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let value = |flag: &str| args.iter().position(|a| a == flag).and_then(|i| args.get(i + 1)).cloned();
     let quick = args.iter().any(|a| a == "--quick");
     let options = Options { adapter: value("--adapter"), ..Options::default() };
     let gpu = Gpu::open(options.adapter.as_deref(), Profile::Full).unwrap();
-    let burst = burst(if quick { 1 } else { 48 }, &options);
-    let mut bench = Bench { options: options.clone(), burst, calls: if quick { 3 } else { 7 }, rng: Rng::new(7) };
+    let sweeping = args.iter().any(|arg| arg == "--sweep");
+    let bursts = if quick { 0 } else { 48 };
+    let mut bench = Bench {
+        known: None,
+        bytes: if sweeping { 96 << 20 } else { 256 << 20 },
+        options: options.clone(),
+        bursts,
+        calls: if quick { 3 } else { 7 },
+        rng: Rng::new(7),
+    };
+    for (_, shape) in args.iter().zip(args.iter().skip(1)).filter(|(flag, _)| *flag == "--sweep") {
+        let sizes: Vec<u32> = shape.split(',').filter_map(|size| size.parse().ok()).collect();
+        sweep(&mut bench, (sizes[0], sizes[1], sizes[2]));
+    }
+    if sweeping {
+        return;
+    }
     let ceilings = Ceilings::measure(&gpu, quick);
     println!("{}: {}\n{ceilings}\n", gpu.name(), gpu.caps());
     println!("| M | N | K | goal | us | rate | of ceiling | steps |\n|---|---|---|---|---|---|---|---|");

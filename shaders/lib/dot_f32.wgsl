@@ -5,9 +5,9 @@ alias Dot = f32;
 var<private> x_now: array<vec4<f32>, MB * WORDS * 2u>;
 
 fn take_x(row0: u32, run: u32) {
-    for (var m = 0u; m < MB; m++) {
+    for (var m = 0u; m < MB; m++) { // unroll
         let base = min(row0 + m, p.m - 1u) * p.k;
-        for (var i = 0u; i < WORDS * 2u; i++) { x_now[m * WORDS * 2u + i] = x4(base, run * WORDS * 8u + i * 4u) * 0.00390625; }
+        for (var i = 0u; i < WORDS * 2u; i++) { x_now[m * WORDS * 2u + i] = x4(base, run * WORDS * 8u + i * 4u) * 0.00390625; } // unroll
     }
 }
 
@@ -21,10 +21,10 @@ fn decode(w: u32) -> mat2x4<f32> {
     let high = w >> 12u;
     return mat2x4<f32>(n0(w), n1(w), n2(w), n3(w), n4(w), n2(high), n3(high), n4(high));
 }
-fn dot_octet(w: mat2x4<f32>, m: u32, j: u32) -> f32 {
+fn add_octet(sum: f32, w: mat2x4<f32>, m: u32, j: u32) -> f32 {
     let a = x_now[(m * WORDS + j) * 2u];
     let b = x_now[(m * WORDS + j) * 2u + 1u];
-    return fma(w[0].x, a.x, fma(w[0].y, a.y, fma(w[0].z, a.z, fma(w[0].w, a.w,
-        fma(w[1].x, b.x, fma(w[1].y, b.y, fma(w[1].z, b.z, w[1].w * b.w)))))));
+    let low = fma(w[0].x, a.x, fma(w[0].y, a.y, fma(w[0].z, a.z, fma(w[0].w, a.w, sum))));
+    return fma(w[1].x, b.x, fma(w[1].y, b.y, fma(w[1].z, b.z, fma(w[1].w, b.w, low))));
 }
 fn scaled(dot: f32, m: u32, scale: f32) -> f32 { return dot * (scale * 256.0); }

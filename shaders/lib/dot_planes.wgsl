@@ -19,11 +19,11 @@ fn bytes_of(v: vec4<i32>) -> vec3<u32> {
 }
 
 fn take_x(row0: u32, run: u32) {
-    for (var m = 0u; m < MB; m++) {
+    for (var m = 0u; m < MB; m++) { // unroll
         let base = min(row0 + m, p.m - 1u) * p.k;
         var x: array<vec4<f32>, WORDS * 2u>;
         var most = 0u;
-        for (var i = 0u; i < WORDS * 2u; i++) {
+        for (var i = 0u; i < WORDS * 2u; i++) { // unroll
             x[i] = x4(base, run * WORDS * 8u + i * 4u);
             let size = bitcast<vec4<u32>>(x[i]) & vec4<u32>(0x7fffffffu);
             most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
@@ -32,29 +32,31 @@ fn take_x(row0: u32, run: u32) {
         let up = bitcast<f32>(0x7f000000u - exponent + (20u << 23u));
         // A NaN must not be a constant of the text.
         unit_now[m] = select(bitcast<f32>(exponent - (20u << 23u)), bitcast<f32>(0x7fc00000u | p.k8), exponent == 0x7f800000u);
-        var sum = 0;
-        for (var j = 0u; j < WORDS; j++) {
+        var sum = vec3<i32>();
+        for (var j = 0u; j < WORDS; j++) { // unroll
             let a = min(vec4<i32>(round(x[j * 2u] * up)), vec4<i32>(2097151));
             let b = min(vec4<i32>(round(x[j * 2u + 1u] * up)), vec4<i32>(2097151));
             let even = bytes_of(vec4<i32>(a.x, a.z, b.x, b.z));
             let odd = bytes_of(vec4<i32>(a.y, a.w, b.y, b.w));
             even_now[m * WORDS + j] = even;
             odd_now[m * WORDS + j] = odd;
-            sum += whole(times(Octet(0x08080808u, 0x08080808u), even, odd));
+            sum = add(sum, Octet(0x08080808u, 0x08080808u), even, odd);
         }
-        offset_now[m] = sum;
+        offset_now[m] = whole(sum);
     }
 }
 
-fn times(w: Octet, even: vec3<u32>, odd: vec3<u32>) -> vec3<i32> {
+fn add(sum: vec3<i32>, w: Octet, even: vec3<u32>, odd: vec3<u32>) -> vec3<i32> {
     return vec3<i32>(
-        dot4I8Packed(even.x, w.even) + dot4I8Packed(odd.x, w.odd),
-        dot4I8Packed(even.y, w.even) + dot4I8Packed(odd.y, w.odd),
-        dot4I8Packed(even.z, w.even) + dot4I8Packed(odd.z, w.odd),
+        sum.x + dot4I8Packed(even.x, w.even) + dot4I8Packed(odd.x, w.odd),
+        sum.y + dot4I8Packed(even.y, w.even) + dot4I8Packed(odd.y, w.odd),
+        sum.z + dot4I8Packed(even.z, w.even) + dot4I8Packed(odd.z, w.odd),
     );
 }
 fn whole(d: vec3<i32>) -> i32 { return (d.z << 14u) + (d.y << 7u) + d.x; }
 
 fn decode(w: u32) -> Octet { return Octet(w & 0x0f0f0f0fu, (w >> 4u) & 0x0f0f0f0fu); }
-fn dot_octet(w: Octet, m: u32, j: u32) -> vec3<i32> { return times(w, even_now[m * WORDS + j], odd_now[m * WORDS + j]); }
+fn add_octet(sum: vec3<i32>, w: Octet, m: u32, j: u32) -> vec3<i32> {
+    return add(sum, w, even_now[m * WORDS + j], odd_now[m * WORDS + j]);
+}
 fn scaled(dot: vec3<i32>, m: u32, scale: f32) -> f32 { return f32(whole(dot) - offset_now[m]) * (scale * unit_now[m]); }

@@ -204,7 +204,7 @@ impl Program {
         let names = match timed {
             Timed::Nothing => Vec::new(),
             Timed::Steps => sequence.names(&self.plan),
-            Timed::Whole => vec!["call".to_string()],
+            Timed::From(_) => vec!["call".to_string()],
         };
         for (name, timing) in names.iter().zip(&timings) {
             outputs.step(name, timing.start, timing.end);

@@ -48,8 +48,8 @@ pub enum Timed {
     Nothing,
     /// Each dispatch, in a pass of its own: some microseconds are added to each.
     Steps,
-    /// All dispatches together.
-    Whole,
+    /// All dispatches from this one on together.
+    From(usize),
 }
 
 /// When dispatches ran: nanoseconds on the device's clock.
@@ -88,8 +88,10 @@ impl Gpu {
             let able = self.caps().timestamps && !dispatches.is_empty();
             let timing = match timed {
                 Timed::Steps if able => Some(self.encode_timed(&mut encoder, dispatches.chunks(1), common)),
-                Timed::Whole if able => {
-                    Some(self.encode_timed(&mut encoder, dispatches.chunks(dispatches.len()), common))
+                Timed::From(first) if able => {
+                    let (before, timed) = dispatches.split_at(first.min(dispatches.len()));
+                    encode(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()), before, common);
+                    Some(self.encode_timed(&mut encoder, timed.chunks(timed.len().max(1)), common))
                 }
                 _ => {
                     encode(

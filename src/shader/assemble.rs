@@ -1,4 +1,5 @@
 use super::accessors::declare;
+use super::unroll::unroll;
 use super::{Const, Kernel};
 
 /// Vectors of four per-call integers that kernels can see; one slot per SymInt.
@@ -42,7 +43,7 @@ pub fn assemble(kernel: &Kernel) -> String {
             enables += &format!("enable {feature};\n");
         }
     }
-    enables + &text
+    enables + &unroll(&text)
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

@@ -6,6 +6,7 @@
 mod accessors;
 mod assemble;
 mod sources;
+mod unroll;
 
 pub use assemble::{LIVE_VECTORS, assemble};
 pub use sources::{Source, source};

@@ -17,6 +17,7 @@ fn at_the_edges_of_their_tiles() {
                 for n in [columns - 1, columns, columns + 1].into_iter().filter(|&n| n > 0) {
                     let layer = Layer::new(rows + 1, &q4::random(n, k, group, u64::from(n + k)), n);
                     let mut running = layer.load(profile, Some(way));
+                    eprintln!("{profile:?} {way:?}, n {n}, k {k}");
                     for m in [rows + 1, rows, rows - 1].into_iter().filter(|&m| m > 0) {
                         layer.check(&mut running, m);
                     }

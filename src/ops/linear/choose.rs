@@ -248,6 +248,11 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         [8, 4, 2].into_iter().find(|&s| s <= most.min(most_split) && !idle(s)).unwrap_or(1)
     };
     let most_columns = lanes / rows;
+    if caps.cpu {
+        // Barriers are dear, and there is no latency to hide.
+        let columns = 8.min(most_columns);
+        return Some(GemvQ4 { rows, columns, words: if two { 2 } else { 1 }, split: 1, blocks: 1, dot: Dot::F32 });
+    }
     let streams = n >= 8 * BUSY_SUBGROUPS / 2 && two && rows == 1;
     Some(match () {
         // Many columns: each team takes several blocks of them, to spend the reading of its activations well.
@@ -262,7 +267,7 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         }
         () => {
             let columns = if n >= 4096 { 8 } else { 2 };
-            let split = split(1, if rows == 1 { 8 } else { 4 });
+            let split = split(1, 8);
             GemvQ4 { rows, columns: columns.min(most_columns), words: 1, split, blocks: 1, dot: Dot::F32 }
         }
     })
@@ -362,9 +367,9 @@ mod tests {
             (1, 576, 576, &subgroups, q4(1, 2, 1, 1, 1, Dot::F32)),
             (1, 2048, 2048, &minimal, plain(1, 4)),
             (1, 2048, 2048, &varying, plain(1, 4)),
-            (2, 8192, 2048, &subgroups, q4(2, 8, 1, 4, 1, Dot::F32)),
-            (3, 2048, 2048, &subgroups, q4(4, 2, 1, 4, 1, Dot::F32)),
-            (8, 8192, 2048, &subgroups, q4(4, 8, 1, 4, 1, Dot::F32)),
+            (2, 8192, 2048, &subgroups, q4(2, 8, 1, 8, 1, Dot::F32)),
+            (3, 2048, 2048, &subgroups, q4(4, 2, 1, 8, 1, Dot::F32)),
+            (8, 8192, 2048, &subgroups, q4(4, 8, 1, 8, 1, Dot::F32)),
             (9, 2048, 2048, &subgroups, tile(16, 64)),
             (100, 2048, 2048, &minimal, tile(64, 64)),
             (2048, 8192, 2048, &large, tile(128, 128)),

@@ -130,14 +130,19 @@ impl Product {
         self.out.dims.last()
     }
 
-    fn params(&self, tiles_m: u32, tiles_n: u32) -> Params {
-        let (group, scale_k, scale_n) = match &self.weights {
+    /// Length of a group, and elements between the scales of neighbours along k and n.
+    fn scale_strides(&self) -> (u32, u32, u32) {
+        match &self.weights {
             Weights::Q4 { scales, group, .. } if scales.swapped => {
                 (*group, 1, scales.dims.iter().copied().next().unwrap_or(1))
             }
             Weights::Q4 { scales, group, .. } => (*group, scales.dims.last(), 1),
             Weights::Dense { .. } => (1, 0, 0),
-        };
+        }
+    }
+
+    fn params(&self, tiles_m: u32, tiles_n: u32) -> Params {
+        let (group, scale_k, scale_n) = self.scale_strides();
         let (bias_m, bias_n) = self.bias.map_or((0, 0), |(_, m, n)| (m, n));
         let p = Params::new().u32(self.m).u32(self.n).u32(self.k).u32(self.batch);
         let p = p.u32(self.x_batch).u32(self.w_batch).u32(bias_m).u32(bias_n);
