@@ -54,7 +54,8 @@ class Recorder:
     @torch.inference_mode()
     def _call(self, calls: list[dict], tokens: Sequence[int]) -> int:
         pos = sum(len(call["tokens"]) for call in calls)
-        logits = self._model(torch.tensor([list(tokens)]), {"input_pos": torch.tensor([pos])}).reshape(-1)
+        logits = self._model(torch.tensor([list(tokens)]), {"input_pos": torch.tensor([pos])})
+        logits = logits.reshape(-1, self._sizes["vocab"])[-1]
         if not torch.isfinite(logits).all():
             raise RuntimeError(f"logits at position {pos} are not finite")
         calls.append({"pos": pos, "tokens": list(tokens), "logits": len(self._logits) * self._sizes["vocab"]})

@@ -23,7 +23,8 @@ class Model:
 
     `params` are the fields of its ModelArgs, `checkpoint` the f32 tensors by its names. One call takes at most `bound`
     tokens, the KV cache holds `context`. `metadata` become constant methods of the program. With `calibration` tokens, the
-    4-bit weights are fitted to what they are multiplied with when the model reads these.
+    4-bit weights are fitted to what they are multiplied with when the model reads these. The program gives the logits
+    [1, vocab] of a call's last token, or, if `all_logits`, those of all: [1, S, vocab].
     """
 
     name: str
@@ -33,6 +34,7 @@ class Model:
     context: int
     metadata: dict[str, Any] = field(default_factory=dict)
     calibration: Sequence[int] = ()
+    all_logits: bool = False
 
 
 def export(model: Model) -> tuple[bytes, torch.nn.Module]:
@@ -44,6 +46,7 @@ def export(model: Model) -> tuple[bytes, torch.nn.Module]:
         config.quantization.use_hqq = False
         config.quantization.group_size = GROUP_SIZE
         config.quantization.embedding_quantize = f"4,{GROUP_SIZE}"
+        config.debug.generate_full_logits = model.all_logits
         manager = _load(model, config)
         int4.requantise(manager.model, model.checkpoint, importance, GROUP_SIZE)
         eager = _dequantised(manager.model)

@@ -4,6 +4,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
 from etwgpu_export import cache, gguf_llama, goldens, int4, lower
 from etwgpu_export.progress import stage
 
@@ -25,14 +27,20 @@ def main() -> None:
     cache.ensure(NAME, [*modules, CALIBRATION], _write)
 
 
-def _write(folder: Path) -> None:
+def read() -> tuple[lower.Model, Tokenizer]:
+    """The model as it is exported, and its tokenizer."""
     with stage("reading the GGUF weights"):
         source = gguf_llama.GgufLlama(_gguf_path())
         tokenizer = source.tokenizer()
-        tokenizer.save(str(folder / "tokenizer.json"))
         metadata = {"get_bos_id": source.begin_token(), "get_eos_ids": source.end_tokens()}
         calibration = tokenizer.encode(CALIBRATION.read_text()).ids
         model = lower.Model(NAME, source.params(), source.checkpoint(), BOUND, CONTEXT, metadata, calibration)
+    return model, tokenizer
+
+
+def _write(folder: Path) -> None:
+    model, tokenizer = read()
+    tokenizer.save(str(folder / "tokenizer.json"))
     pte, eager = lower.export(model)
     (folder / f"{NAME}.pte").write_bytes(pte)
     recorder = goldens.Recorder(eager, BOUND, CONTEXT)

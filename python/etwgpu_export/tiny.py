@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from etwgpu_export import cache, goldens, int4, lower
+from etwgpu_export import cache, goldens, int4, lower, perplexity
 from etwgpu_export.progress import stage
 
 BOUND = 96
@@ -27,20 +27,33 @@ FAMILIES = {
     "qwen3": QWEN3 | {"vocab_size": 320},
     "qwen3_tied": QWEN3 | {"vocab_size": 332, "dim": 128, "n_kv_heads": 2},
 }
+ALL_LOGITS = "llama_all_logits"
 
 
 def main() -> None:
     """Fills the cache's folder `tiny`."""
-    cache.ensure("tiny", cache.files(sys.modules[__name__], lower, int4, goldens), _write)
+    cache.ensure("tiny", cache.files(sys.modules[__name__], lower, int4, goldens, perplexity), _write)
 
 
 def _write(folder: Path) -> None:
     for seed, (name, params) in enumerate(FAMILIES.items()):
         checkpoint = random_checkpoint(params, tied=name.endswith("_tied"), seed=seed)
-        pte, eager = lower.export(lower.Model(name, params, checkpoint, BOUND, CONTEXT))
-        (folder / f"{name}.pte").write_bytes(pte)
-        with stage(f"{name}: golden logits"):
-            goldens.record(eager, BOUND, CONTEXT, _cases(params["vocab_size"], seed)).write(folder / name)
+        _write_model(folder, lower.Model(name, params, checkpoint, BOUND, CONTEXT), seed)
+    params, seed = FAMILIES["llama"], 0
+    checkpoint = random_checkpoint(params, tied=False, seed=seed)
+    eager = _write_model(folder, lower.Model(ALL_LOGITS, params, checkpoint, BOUND, CONTEXT, all_logits=True), seed)
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(params["vocab_size"], (2 * BOUND + 50,), generator=generator).tolist()
+    perplexity.write(folder / ALL_LOGITS, eager, tokens, BOUND)
+
+
+def _write_model(folder: Path, model: lower.Model, seed: int) -> torch.nn.Module:
+    pte, eager = lower.export(model)
+    (folder / f"{model.name}.pte").write_bytes(pte)
+    with stage(f"{model.name}: golden logits"):
+        cases = _cases(model.params["vocab_size"], seed)
+        goldens.record(eager, BOUND, CONTEXT, cases).write(folder / model.name)
+    return eager
 
 
 def _cases(vocab: int, seed: int) -> list[goldens.Case]:

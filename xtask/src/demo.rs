@@ -28,7 +28,8 @@ pub fn run_program(name: &str, arguments: &[&str]) -> Result {
     process::run(host_program(&python, name)?.args(arguments))
 }
 
-fn host_program(python: &Python, name: &str) -> Result<Command> {
+/// Cargo's command that runs the host program `name` with the arguments that are added.
+pub fn host_program(python: &Python, name: &str) -> Result<Command> {
     let arguments = ["run", "--quiet", "--release", "--package", "etwgpu-host", "--bin", name, "--"];
     compile::cargo(python, &arguments)
 }

@@ -7,6 +7,7 @@ mod demo;
 mod export;
 mod generate;
 mod paths;
+mod perplexity;
 mod process;
 mod setup;
 mod system;
@@ -25,6 +26,8 @@ usage: cargo xtask COMMAND
   demo [PROMPT]      build, export SmolLM2 and let it continue PROMPT (default: \"The capital of France is\")
   chat ARGUMENTS     build, then run etwgpu-chat (--help shows its arguments)
   bench ARGUMENTS    build, then run etwgpu-bench (--help shows its arguments)
+  perplexity [ARGUMENTS]
+                     build, and compare SmolLM2's perplexity with eager PyTorch's; ARGUMENTS are those of etwgpu-bench
   test               build, export the models and run all tests
   bundle [--smollm2] [--check]
                      pack tests, benches and models for a machine that has only a GPU driver; --check runs the pack here
@@ -52,6 +55,7 @@ fn run(words: &[&str]) -> Result {
         ["demo", prompt] => demo::run(prompt),
         ["chat", arguments @ ..] => demo::run_program("etwgpu-chat", arguments),
         ["bench", arguments @ ..] => demo::run_program("etwgpu-bench", arguments),
+        ["perplexity", arguments @ ..] => perplexity::run(arguments),
         ["bundle", arguments @ ..] => bundle::run(arguments),
         ["test"] => test::run(),
         ["generate"] => generate::write(),

@@ -60,7 +60,7 @@ impl Llama {
         let mut logits = Vec::new();
         let mut at = position;
         for chunk in tokens.chunks(self.longest_call) {
-            logits = self.call(chunk, at)?;
+            logits = last_row(&self.call(chunk, at)?)?;
             at += chunk.len();
         }
         Ok(logits)
@@ -76,14 +76,27 @@ impl Llama {
         self.program.take_steps()
     }
 
-    fn call(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+    /// Feeds `tokens` from position 0 on in one call and gives the logits after each, row by row; fails when the program gives
+    /// those after the last alone.
+    pub fn all_logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        let logits = self.call(tokens, 0)?;
+        let expected = [1, tokens.len(), self.vocabulary];
+        if logits.sizes().iter().map(|&size| usize::try_from(size).unwrap_or(0)).eq(expected) {
+            return floats(&logits);
+        }
+        let sizes = logits.sizes();
+        Err(Error::host(format!("the logits have sizes {sizes:?}, expected those of all tokens: {expected:?}")))
+    }
+
+    fn call(&mut self, tokens: &[u32], position: usize) -> Result<Tensor> {
         let ids: Vec<i64> = tokens.iter().map(|&token| i64::from(token)).collect();
         let len = i32::try_from(ids.len()).map_err(|_| Error::host(format!("{} tokens in one call", ids.len())))?;
         let at = i64::try_from(position).map_err(|_| Error::host(format!("position {position} is too large")))?;
         let inputs = vec![Tensor::new(&[1, len], &ids)?.into(), Tensor::new(&[1], &[at])?.into()];
-        let outputs = self.program.forward(inputs)?;
-        let logits = outputs.first().ok_or_else(|| Error::host("the program has no output"))?;
-        last_row(logits.tensor()?)
+        match self.program.forward(inputs)?.into_iter().next() {
+            Some(Value::Tensor(logits)) => Ok(logits),
+            other => Err(Error::host(format!("the program's first output is {other:?}, expected a tensor of logits"))),
+        }
     }
 }
 
@@ -105,11 +118,15 @@ fn last_size(sizes: &[i32]) -> usize {
     sizes.last().and_then(|&size| usize::try_from(size).ok()).unwrap_or(0)
 }
 
+fn floats(logits: &Tensor) -> Result<Vec<f32>> {
+    match logits.scalar_type() {
+        ScalarType::Half => Ok(logits.elements::<half::f16>()?.into_iter().map(f32::from).collect()),
+        _ => logits.elements::<f32>(),
+    }
+}
+
 fn last_row(logits: &Tensor) -> Result<Vec<f32>> {
-    let elements = match logits.scalar_type() {
-        ScalarType::Half => logits.elements::<half::f16>()?.into_iter().map(f32::from).collect(),
-        _ => logits.elements::<f32>()?,
-    };
+    let elements = floats(logits)?;
     let vocabulary = last_size(logits.sizes());
     match elements.len().checked_sub(vocabulary) {
         Some(start) if vocabulary > 0 => Ok(elements[start..].to_vec()),

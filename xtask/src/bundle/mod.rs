@@ -14,8 +14,11 @@ use crate::{Result, compile, export, setup, system};
 use pack::Part;
 
 const RUN: &str = include_str!("run.sh");
-/// Exporters and the folders of models that they write.
-const MODELS: [(&str, &str); 2] = [("tiny", "tiny"), ("smollm2", "smollm2-135m")];
+/// Parts of models: exporters and the folders that they write.
+const MODELS: [(&str, &[(&str, &str)]); 2] = [
+    ("tiny", &[("tiny", "tiny")]),
+    ("smollm2", &[("smollm2", "smollm2-135m"), ("smollm2_perplexity", "smollm2-135m-perplexity")]),
+];
 
 /// Libraries of the ExecuTorch wheel that the programs link to.
 const EXECUTORCH_LIBRARIES: [&str; 4] = [
@@ -51,7 +54,7 @@ pub fn run(words: &[&str]) -> Result {
     let python = setup::run()?;
     compile::run(&python)?;
     let models = if choice.smollm2 { &MODELS[..] } else { &MODELS[..1] };
-    for (exporter, _) in models {
+    for (exporter, _) in models.iter().flat_map(|(_, folders)| folders.iter()) {
         export::run(&python, exporter)?;
     }
     let tests = programs::rust_tests(&python)?;
@@ -62,10 +65,9 @@ pub fn run(words: &[&str]) -> Result {
     stage.programs(&python, &tests)?;
     let contents = ["bin", "lib", "fixtures"].map(str::to_owned).to_vec();
     let mut parts = vec![Part { name: "programs", contents }];
-    for (name, model) in models {
-        let kept = format!("models/{model}");
-        copy_folder(&models_dir()?.join(model), &stage.folder.join(&kept))?;
-        parts.push(Part { name, contents: vec![kept] });
+    for (name, folders) in models {
+        let contents = folders.iter().map(|(_, model)| stage.model(model)).collect::<Result<_>>()?;
+        parts.push(Part { name, contents });
     }
     empty(&folder)?;
     write(&folder.join("run.sh"), RUN)?;
@@ -75,12 +77,13 @@ pub fn run(words: &[&str]) -> Result {
     if choice.check { check(&folder) } else { Ok(()) }
 }
 
-/// Runs the bundle with the smallest measurements.
+/// Runs the bundle with the smallest measurements, and without perplexity, which takes a CPU the better part of an hour.
 fn check(folder: &Path) -> Result {
     heading("bundle: check");
     let mut run = Command::new("sh");
     run.arg(folder.join("run.sh")).arg(target_dir().join("bundle-logs"));
     run.env("ETWGPU_BENCH", "--prefill 16 --depth 16 --decode 3 --calls 3 --profile");
+    run.env("ETWGPU_SKIP", "perplexity-*");
     process::run(&mut run)
 }
 
@@ -114,6 +117,13 @@ impl Stage {
         let loader = system::vulkan_loader().ok_or("ldconfig knows no libvulkan.so.1, which the bundle takes along")?;
         self.binary(&loader, "lib/vulkan/libvulkan.so.1")?;
         copy_folder(&root().join("tests/fixtures"), &self.folder.join("fixtures"))
+    }
+
+    /// Stages a folder of models; returns its path in the stage.
+    fn model(&self, name: &str) -> Result<String> {
+        let kept = format!("models/{name}");
+        copy_folder(&models_dir()?.join(name), &self.folder.join(&kept))?;
+        Ok(kept)
     }
 
     /// Stages a program or library without its symbols.

@@ -10,6 +10,8 @@ use crate::process;
 
 /// Bytes of one piece at most.
 const PIECE_BYTES: usize = 12 << 20;
+/// The dictionary reaches back as far as from one program of a part to another with the same weights.
+const COMPRESS: &str = "xz --lzma2=preset=9,dict=128MiB -T1";
 
 /// Files that are packed together: `NAME.tar.xz.01of03` and so on.
 pub struct Part {
@@ -25,11 +27,7 @@ impl Part {
         let archive = to.join(format!("{}.tar.xz", self.name));
         let mut tar = Command::new("tar");
         tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
-        tar.args(["--use-compress-program", "xz -9 -T1", "-C"])
-            .arg(stage)
-            .arg("-cf")
-            .arg(&archive)
-            .args(&self.contents);
+        tar.args(["--use-compress-program", COMPRESS, "-C"]).arg(stage).arg("-cf").arg(&archive).args(&self.contents);
         process::run(&mut tar)?;
         let packed = fs::read(&archive).map_err(|error| format!("{} is unreadable: {error}", archive.display()))?;
         fs::remove_file(&archive).map_err(|error| format!("{} cannot be removed: {error}", archive.display()))?;

@@ -10,7 +10,7 @@ use crate::{Result, compile};
 /// Cargo's selections of the tests that run without a source tree.
 const SELECTIONS: [&[&str]; 2] = [
     &["--package", "executorch-webgpu", "--lib", "--tests"],
-    &["--package", "etwgpu-host", "--test", "goldens", "--test", "program"],
+    &["--package", "etwgpu-host", "--test", "goldens", "--test", "perplexity", "--test", "program"],
 ];
 
 /// Builds the Rust tests for release; gives their names and files.

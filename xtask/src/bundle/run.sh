@@ -1,10 +1,11 @@
 #!/bin/sh
 # Checks and times the delegate on this machine's GPU: sh run.sh [LOGS] [MODEL.pte ...]
 #
-# Prints one line for each test program, then the speeds of the packed models and of those named; the whole output of each
-# goes into the folder LOGS (./logs). Exits with 1 when something failed. These variables change what it does:
+# Prints one line for each test program, then perplexity, and the speeds of the packed models and of those named; the whole
+# output of each goes into the folder LOGS (./logs). Exits with 1 when something failed. These variables change what it does:
 #   ETWGPU_BENCH    arguments of etwgpu-bench (--profile)
 #   ETWGPU_ONLY     runs only programs whose names match this pattern, such as bench-* (*)
+#   ETWGPU_SKIP     leaves out programs whose names match this pattern (none)
 #   ETWGPU_SECONDS  how long one program may take (900)
 set -u
 
@@ -50,7 +51,7 @@ find_vulkan() {
 check() {
   name=$1
   shift
-  case $name in ${ETWGPU_ONLY:-*}) ;; *) return ;; esac
+  case $name in ${ETWGPU_SKIP:-}) return ;; ${ETWGPU_ONLY:-*}) ;; *) return ;; esac
   log=$logs/$name.txt
   start=$(date +%s.%N)
   $limit "$@" >"$log" 2>&1
@@ -85,6 +86,7 @@ export ETWGPU_BACKEND="$here/lib/libexecutorch_backend_webgpu.so"
 export ETWGPU_MODELS="$here/models" ETWGPU_FIXTURES="$here/fixtures"
 find_vulkan
 smollm2=$here/models/smollm2-135m
+perplexity=$smollm2-perplexity/smollm2-135m-perplexity
 limit=
 command -v timeout >/dev/null && limit="timeout ${ETWGPU_SECONDS:-900}"
 
@@ -103,6 +105,12 @@ if [ -d "$smollm2" ]; then
   check chat "$here/bin/etwgpu-chat" --model "$smollm2/smollm2-135m.pte" --tokenizer "$smollm2/tokenizer.json" --raw \
     --prompt "The capital of France is"
   set -- "$smollm2/smollm2-135m.pte" "$@"
+fi
+if [ -e "$perplexity.pte" ]; then
+  name=perplexity-smollm2
+  check $name "$here/bin/etwgpu-bench" --model "$perplexity.pte" --perplexity "$perplexity.tokens" \
+    --eager "$perplexity.perplexity.json"
+  [ "$log" = "$logs/$name.txt" ] && { echo && awk '/^model: /, 0' "$log"; } >>"$logs/speeds.txt"
 fi
 for model in "$here/models/tiny/llama.pte" "$@"; do
   name=bench-$(basename "$model" .pte)

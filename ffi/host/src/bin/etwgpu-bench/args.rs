@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use etwgpu_host::{Error, Result, RuntimeOption, split_flags};
 
 pub const USAGE: &str = "\
-etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode
+etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode; or measures its perplexity
 
   --model FILE      the .pte program (required)
   --data FILE       a .ptd file with external data
@@ -15,6 +15,10 @@ etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode
   --backend FILE    the delegate's plug-in; default: $ETWGPU_BACKEND, else build/libexecutorch_backend_webgpu.so
   --json FILE       writes every measured time there
   --profile         then times each step on the device, for one call of the last prefill and of the last depth
+  --perplexity FILE measures, instead of times, how well a program that gives the logits of all tokens predicts those in
+                    FILE (u32, little-endian)
+  --eager FILE      then measures it with enable_f16_accumulate_gemm too, and fails where the default departs by more
+                    than 0.1 % from eager PyTorch's perplexity in FILE, or f16 sums by more than 0.5 % from the default
   --help
 ";
 
@@ -22,7 +26,7 @@ etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode
 const FEWEST: usize = 3;
 
 /// The command line, parsed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Args {
     pub model: PathBuf,
     pub data: Option<PathBuf>,
@@ -35,6 +39,8 @@ pub struct Args {
     pub backend: Option<PathBuf>,
     pub json: Option<PathBuf>,
     pub profile: bool,
+    pub perplexity: Option<PathBuf>,
+    pub eager: Option<PathBuf>,
 }
 
 impl Args {
@@ -52,6 +58,8 @@ impl Args {
             backend: None,
             json: None,
             profile: false,
+            perplexity: None,
+            eager: None,
         };
         for (flag, value) in split_flags(words, &["--help", "-h", "--profile"])? {
             match flag.as_str() {
@@ -62,6 +70,9 @@ impl Args {
         if args.model.as_os_str().is_empty() {
             return Err(Error::Host("--model is required; --help lists the flags".to_owned()));
         }
+        if args.eager.is_some() && args.perplexity.is_none() {
+            return Err(Error::Host("--eager: found no --perplexity, which it belongs to".to_owned()));
+        }
         Ok(Some(args))
     }
 
@@ -71,6 +82,8 @@ impl Args {
             "--data" => self.data = Some(value.into()),
             "--backend" => self.backend = Some(value.into()),
             "--json" => self.json = Some(value.into()),
+            "--perplexity" => self.perplexity = Some(value.into()),
+            "--eager" => self.eager = Some(value.into()),
             "--profile" => self.profile = true,
             "--prefill" => self.prefill = list(flag, &value)?,
             "--depth" => self.depth = list(flag, &value)?,
@@ -122,8 +135,16 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        for mistake in ["--prefill=1,x", "--prefill=0", "--depth=-1", "--decode=2", "--calls=1", "--spec=x", "--warm=1"]
-        {
+        for mistake in [
+            "--prefill=1,x",
+            "--prefill=0",
+            "--depth=-1",
+            "--decode=2",
+            "--calls=1",
+            "--spec=x",
+            "--warm=1",
+            "--eager=a",
+        ] {
             let error = parse(&["--model=a.pte", mistake]).err().map(|error| error.to_string());
             let flag = mistake.split('=').next().unwrap_or_default();
             assert!(error.is_some_and(|error| error.contains(flag) || flag == "--spec"), "{mistake}");

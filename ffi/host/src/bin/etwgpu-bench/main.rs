@@ -1,7 +1,9 @@
-//! Times a language model through ExecuTorch's `Module`: loading, prefill, decode, and each step on the device.
+//! Times a language model through ExecuTorch's `Module`: loading, prefill, decode, and each step on the device; or
+//! measures its perplexity.
 
 mod args;
 mod measure;
+mod perplexity;
 mod profile;
 mod report;
 
@@ -62,6 +64,9 @@ fn profiles(args: &Args, report: &Report) -> Result<Vec<Profile>> {
 
 fn bench(args: &Args) -> Result<()> {
     let plugin = Plugin::load(&args.backend.clone().map_or_else(Plugin::find, Ok)?)?;
+    if let Some(tokens) = &args.perplexity {
+        return perplexity::run(args, tokens);
+    }
     let report = measure(args, &plugin)?;
     let profiles = if args.profile { profiles(args, &report)? } else { Vec::new() };
     profiles.iter().for_each(|profile| println!("\n{profile}"));
