@@ -1,7 +1,7 @@
 //! Speed of 4-bit linear layers against ceilings measured in the same run.
 //!
 //! `cargo bench --bench linear [-- --adapter NAME] [--quick]`. Every shape runs as one program of so many layers with weights of
-//! their own that each finds its weights outside the caches; a burst of dense products before them raises the clocks.
+//! their own that each finds its weights outside the caches; calls are repeated until clocks have risen.
 //! Times are medians of the device's time for a whole call, over the number of layers: what a layer costs among others,
 //! with the step that turns activations into halves where there is one. `--sweep M,N,K` times every algorithm for one shape.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -11,6 +11,8 @@ mod ceilings;
 mod common;
 
 use ceilings::Ceilings;
+use std::time::{Duration, Instant};
+
 use common::data::{Data, Rng};
 use common::model::Model;
 use executorch_webgpu::gpu::{Gpu, Profile, Timed};
@@ -78,7 +80,7 @@ fn burst(model: &mut Model, count: usize) {
     }
 }
 
-/// A burst, then `layers` independent layers that read one input.
+/// Dense products, then `layers` independent layers that read one input.
 fn program((m, n, k): (u32, u32, u32), layers: u32, bursts: usize, rng: &mut Rng) -> (Model, Data) {
     let mut model = Model::new();
     burst(&mut model, bursts);
@@ -108,6 +110,7 @@ struct Bench {
     /// Weights of all layers.
     bytes: u64,
     calls: usize,
+    warm_up: Duration,
     rng: Rng,
 }
 
@@ -128,12 +131,16 @@ impl Bench {
         let names =
             steps[self.bursts..][..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
         let names = names.collect::<Vec<_>>().join(", ");
-        let mut times: Vec<f64> = (0..self.calls + 2)
+        // Clocks that fell while the weights were made rise again within some tenths of a second.
+        let start = Instant::now();
+        while start.elapsed() < self.warm_up {
+            running.run(&[x]).unwrap();
+        }
+        let mut times: Vec<f64> = (0..self.calls)
             .map(|_| {
                 let call = running.profile(&[x], Timed::From(self.bursts)).unwrap();
                 (call[0].end - call[0].start) as f64 / 1000.0 / f64::from(layers)
             })
-            .skip(2)
             .collect();
         times.sort_by(f64::total_cmp);
         (times[times.len() / 2], names)
@@ -180,13 +187,20 @@ fn main() {
     let options = Options { adapter: value("--adapter"), ..Options::default() };
     let gpu = Gpu::open(options.adapter.as_deref(), Profile::Full).unwrap();
     let sweeping = args.iter().any(|arg| arg == "--sweep");
-    let bursts = if quick { 0 } else { 48 };
+    let bursts = if quick { 0 } else { 4 };
     let mut bench = Bench {
         known: None,
         bytes: if sweeping { 96 << 20 } else { 256 << 20 },
         options: options.clone(),
         bursts,
-        calls: if quick { 3 } else { 7 },
+        calls: if quick { 3 } else { 11 },
+        warm_up: Duration::from_millis(if quick {
+            1
+        } else if sweeping {
+            150
+        } else {
+            400
+        }),
         rng: Rng::new(7),
     };
     for (_, shape) in args.iter().zip(args.iter().skip(1)).filter(|(flag, _)| *flag == "--sweep") {

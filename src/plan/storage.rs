@@ -52,7 +52,10 @@ pub(super) fn make_room(plan: &mut Plan) {
     let room: Vec<(ValueId, u64)> = lowered.flat_map(|lowered| &lowered.room).copied().collect();
     for (id, bytes) in room {
         let storage = plan.storage_of(id).and_then(|storage| plan.storages.get_mut(storage as usize));
-        storage.into_iter().for_each(|storage| storage.bytes = storage.bytes.max(bytes));
+        if let Some(storage) = storage {
+            storage.bytes = storage.bytes.max(bytes);
+            storage.block = storage.block.max(bytes);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Attention over a KV cache, and the writes to the cache.
 
 mod choose;
+mod coop;
 
 pub use choose::{Split, choose};
 
@@ -112,6 +113,9 @@ fn refuse_other_forms(lower: &mut Lower<'_>) -> Result<()> {
 }
 
 fn attend(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
+    if coop::applies(lower, a) {
+        return coop::lower(lower, a);
+    }
     let group = a.heads_q / a.heads_kv;
     let Split { rows, splits } = choose(a.seq, group, a.heads_kv, a.capacity, lower.env.options);
     let tiles = (a.seq * group).div_ceil(rows);
