@@ -85,10 +85,11 @@ impl Options {
 
     /// Why a device does not follow `enable_f16_accumulate_gemm`, if it does not.
     pub fn f16_accumulate_refusal(&self, caps: &Caps) -> Option<&'static str> {
-        match (self.enable_f16_accumulate_gemm, caps.f16, caps.coop.is_empty() || self.force_f32_gemm) {
-            (false, ..) | (true, true, true) => None,
-            (true, false, _) => Some("the device has no shader-f16, sums stay f32"),
-            (true, true, false) => Some("cooperative matrices are faster and sum in f32"),
+        let only_f32 = !caps.coop.is_empty() && !caps.coop.iter().any(|shape| shape.f16_accumulate);
+        match (self.enable_f16_accumulate_gemm, caps.f16) {
+            (true, false) => Some("the device has no shader-f16, sums stay f32"),
+            (true, true) if only_f32 && !self.force_f32_gemm => Some("cooperative matrices are faster and sum in f32"),
+            _ => None,
         }
     }
 

@@ -116,7 +116,10 @@ fn time(gpu: &Gpu, kernel: Kernel, bytes: u64, (n, groups): (u32, u32), count: u
     let dispatches = vec![Dispatch { pipeline, group, params: 0, grid: [groups, 1, 1] }; 2 * count];
     let mut times: Vec<f64> = (0..9)
         .map(|_| {
-            let work = gpu.submit(&dispatches, &common, &[], &staging, Timed::From(count)).unwrap();
+            let work = gpu
+                .encode(&dispatches, &common, &[], &staging, Timed::From(count))
+                .and_then(|work| gpu.submit(work))
+                .unwrap();
             let spans = gpu.finish(work, &staging, 0, |_| Ok(())).unwrap();
             spans.first().map_or(f64::NAN, |span| (span.end - span.start) as f64 / 1000.0 / count as f64)
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::memory::{Arena, Place};
 use crate::error::{Error, Result};
-use crate::gpu::{BindGroup, Buffer, Dispatch, Gpu, MemoryKind, PARAMS_STRIDE};
+use crate::gpu::{BindGroup, Buffer, Dispatch, Encoded, Gpu, MemoryKind, PARAMS_STRIDE};
 use crate::graph::{Dims, ValueId};
 use crate::ops::{Bound, Lowered, Step};
 use crate::options::Options;
@@ -36,6 +36,8 @@ pub(super) struct Sequence {
     pub symints: Vec<i32>,
     pub dispatches: Vec<Dispatch>,
     pub common: BindGroup,
+    /// The next call's commands, encoded while the device worked on this one's.
+    pub ready: Option<Encoded>,
     lowered: Vec<Lowered>,
     /// First dispatch of each node.
     starts: Vec<usize>,
@@ -58,6 +60,7 @@ impl Sequence {
             symints,
             dispatches,
             common,
+            ready: None,
             lowered,
             starts,
             volatile,
@@ -127,6 +130,7 @@ impl Sequence {
     }
 
     fn make_dispatches(&mut self, shop: &mut Workshop<'_>) -> Result<()> {
+        self.ready = None;
         self.dispatches.clear();
         self.starts.clear();
         let mut params = Vec::new();
@@ -178,6 +182,7 @@ impl Sequence {
     }
 
     fn patch(&mut self, shop: &mut Workshop<'_>, node: usize) -> Result<()> {
+        self.ready = None;
         let start = self.starts.get(node).copied().unwrap_or(0);
         let steps = self.lowered.get(node).map_or(&[][..], |l| &l.steps);
         for (index, step) in steps.iter().enumerate() {

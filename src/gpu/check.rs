@@ -65,7 +65,7 @@ pub(super) fn cooperative_product(gpu: &Gpu, shape: CoopShape, lanes: u32) -> Re
     let staging = Staging::new(gpu, bytes as u64)?;
     let dispatch = Dispatch { pipeline, group, params: 0, grid: [1, 1, 1] };
     let copies = [Copy { from: &out, to: 0, bytes: bytes as u64 }];
-    let work = gpu.submit(&[dispatch], &common, &copies, &staging, Timed::Nothing)?;
+    let work = gpu.submit(gpu.encode(&[dispatch], &common, &copies, &staging, Timed::Nothing)?)?;
     let mut right = true;
     gpu.finish(work, &staging, bytes as u64, |found| {
         right = found.chunks_exact(size).enumerate().all(|(i, cell)| {

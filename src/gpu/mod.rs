@@ -14,4 +14,4 @@ pub use check::coop_types;
 pub use choose::adapter_available;
 pub use device::{Gpu, Profile};
 pub use pipelines::{BindGroup, BufferRange, PARAMS_STRIDE, Pipeline};
-pub use submit::{Copy, Dispatch, Staging, Submission, Timed, Timing};
+pub use submit::{Copy, Dispatch, Encoded, Staging, Submission, Timed, Timing};

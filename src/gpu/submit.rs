@@ -34,6 +34,12 @@ pub struct Staging {
     buffer: Buffer,
 }
 
+/// Commands that can be submitted, once.
+pub struct Encoded {
+    commands: wgpu::CommandBuffer,
+    timing: Option<wgpu::Buffer>,
+}
+
 /// Work that the queue has taken.
 pub struct Submission {
     index: wgpu::SubmissionIndex,
@@ -74,15 +80,21 @@ impl Staging {
 }
 
 impl Gpu {
-    /// Encodes all dispatches into one compute pass, then the copies, and submits; what is timed has passes of its own.
-    pub fn submit(
+    /// Submits commands.
+    pub fn submit(&self, encoded: Encoded) -> Result<Submission> {
+        let Encoded { commands, timing } = encoded;
+        self.guarded(|| Submission { index: self.queue.submit([commands]), timing })
+    }
+
+    /// Encodes all dispatches into one compute pass, then the copies; what is timed has passes of its own.
+    pub fn encode(
         &self,
         dispatches: &[Dispatch],
         common: &BindGroup,
         copies: &[Copy<'_>],
         staging: &Staging,
         timed: Timed,
-    ) -> Result<Submission> {
+    ) -> Result<Encoded> {
         self.guarded(|| {
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let able = self.caps().timestamps && !dispatches.is_empty();
@@ -106,7 +118,7 @@ impl Gpu {
                 let (from, to) = (&copy.from.raw, &staging.buffer.raw);
                 encoder.copy_buffer_to_buffer(from, 0, to, copy.to, copy.bytes);
             }
-            Submission { index: self.queue.submit([encoder.finish()]), timing }
+            Encoded { commands: encoder.finish(), timing }
         })
     }
 

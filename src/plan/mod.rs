@@ -6,6 +6,7 @@ mod lifetimes;
 mod limits;
 mod lowering;
 mod probe;
+mod products;
 mod resolve;
 mod storage;
 

@@ -37,11 +37,24 @@ fn an_f16_accumulation_that_is_not_followed_is_named() {
                 seeds::decoder().load_with(options, profile).unwrap();
                 let lines = LINES.lock().unwrap();
                 let named = lines.iter().any(|line| line.starts_with("enable_f16_accumulate_gemm: "));
-                let followed = caps.f16 && caps.coop.is_empty();
+                let matrices = caps.coop.is_empty() || caps.coop.iter().any(|shape| shape.f16_accumulate);
+                let followed = caps.f16 && matrices;
                 assert_eq!(named, enable_f16_accumulate_gemm && !followed, "{profile:?}: {lines:?}");
             }
         }
         let lines = LINES.lock().unwrap();
         assert!(lines.iter().any(|line| line.contains("no shader-f16")), "{lines:?}");
+    });
+}
+
+#[test]
+fn the_algorithm_of_each_layer_is_named() {
+    alone("logged::the_algorithm_of_each_layer_is_named", &[], || {
+        log::set_logger(&Kept).unwrap();
+        log::set_max_level(log::LevelFilter::Info);
+        seeds::decoder().load().unwrap();
+        let lines = LINES.lock().unwrap();
+        let named = |line: &&String| line.starts_with("products: ") && line.contains(": gemv");
+        assert!(lines.iter().any(|line| named(&line)), "{lines:?}");
     });
 }

@@ -91,6 +91,7 @@ fn call(running: &mut Running, [q, k, v]: &[Data; 3], pos: i64) -> executorch_we
 fn replay(s: Shape, calls: &[(u32, usize)], options: &Options, profile: Profile, tolerance: (f64, f64)) {
     let mut reference = Reference::new(s, None);
     let mut running = model(s, None).load_with(options.clone(), profile).unwrap();
+    let tolerance = if halves(&running) { F16_TOLERANCE } else { tolerance };
     for (index, &(seq, pos)) in calls.iter().enumerate() {
         running.program.fill_activations(0xFF).unwrap();
         let x = inputs(s, seq, 1.0, index as u64 + 1);
@@ -98,6 +99,11 @@ fn replay(s: Shape, calls: &[(u32, usize)], options: &Options, profile: Profile,
         let got = call(&mut running, &x, pos as i64).unwrap();
         assert_close(&got, &[1, seq, s.heads_q, s.d], &want, tolerance);
     }
+}
+
+/// True where cooperative matrices multiply halves.
+fn halves(running: &Running) -> bool {
+    !running.program.gpu().caps().coop.is_empty()
 }
 
 fn shape(heads_q: u32, heads_kv: u32, d: u32, seq: u32, capacity: u32) -> Shape {
@@ -134,6 +140,40 @@ fn every_cut_of_the_work() {
         for splits in [1, 3, 6] {
             let options = Options { force_attention: Some(Split { rows, splits }), ..Options::default() };
             replay(s, &calls[..if splits == 1 { 3 } else { 10 }], &options, Profile::Full, F32_TOLERANCE);
+        }
+    }
+}
+
+#[test]
+fn many_rows_of_every_head_size() {
+    for (d, heads_q, heads_kv) in [(32, 4, 2), (64, 8, 2), (96, 3, 1), (128, 4, 4), (80, 2, 1)] {
+        let s = shape(heads_q, heads_kv, d, 97, 300);
+        replay(
+            s,
+            &[(97, 0), (96, 97), (33, 193), (1, 226), (64, 5)],
+            &Options::default(),
+            Profile::Full,
+            F32_TOLERANCE,
+        );
+    }
+}
+
+#[test]
+fn many_rows_of_any_magnitude() {
+    let s = shape(4, 2, 64, 80, 200);
+    for (k_scale, v_scale) in [(1.0, 1e5), (1e-3, 1e-6), (30.0, 1.0), (1.0, 1e9)] {
+        let mut running = model(s, None).load().unwrap();
+        let mut reference = Reference::new(s, None);
+        for (index, pos) in [0usize, 80].into_iter().enumerate() {
+            let mut x = inputs(s, 80, 1.0, 100 + index as u64);
+            // Rows grow along the sequence: weights outgrow their first maximum again and again.
+            let grown = |i: usize, per_row: usize| 0.1 + (i / per_row) as f64 / 40.0;
+            x[1].values.iter_mut().enumerate().for_each(|(i, v)| *v *= k_scale * grown(i, 2 * 64));
+            x[2].values.iter_mut().for_each(|v| *v *= v_scale);
+            let x = x.map(|x| Data::f32(&x.dims, x.values));
+            let want = reference.step(&x[0], &x[1], &x[2], pos);
+            let range = if halves(&running) { 4e-3 } else { 1e-5 } * k_scale.max(1.0) * v_scale;
+            assert_close(&call(&mut running, &x, pos as i64).unwrap(), &[1, 80, 4, 64], &want, (range, 1e-3));
         }
     }
 }
