@@ -32,6 +32,9 @@ pub struct Options {
     pub sdpa_query_tile: u32,
     /// Which adapter: a part of its name (any case) or its index; the best one when absent.
     pub adapter: Option<String>,
+    /// Where compiled pipelines are kept: a directory, or nowhere if empty; the user's cache directory when absent. The first
+    /// program of a device decides.
+    pub pipeline_cache_dir: Option<String>,
     /// Compile spec of static programs: expect single-row calls too. Every program here handles both; the value is checked.
     pub webgpu_record_q4gsw_decode_route: bool,
     /// Computes every matrix product in this way where it is possible at all. Not a runtime option: for tests and benches.
@@ -49,6 +52,11 @@ pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
     ("force_f32_gemm", "bool", "multiply quantised layers in f32 even where f16 is faster; default false"),
     ("enable_f16_kv_cache", "bool", "keep the KV caches of sdpa_with_kv_cache in f16; default false"),
     ("sdpa_query_tile", "int", "query rows per attention workgroup; default 0, the delegate chooses"),
+    (
+        "pipeline_cache_dir",
+        "string",
+        "where compiled pipelines are kept; empty: nowhere; default: the user's cache directory",
+    ),
     ("adapter", "string", "GPU to use: part of its name, or its index; default: the most capable one"),
 ];
 
@@ -65,6 +73,10 @@ impl Options {
                 self.sdpa_query_tile =
                     rows.ok_or_else(|| Error::Option(format!("{key} is {n}, expected 0 to {MOST_ROWS} rows")))?;
             }
+            "pipeline_cache_dir" => {
+                let OptionValue::Str(name) = value else { return Err(wrong(key, "a string", value)) };
+                self.pipeline_cache_dir = Some(name.clone());
+            }
             "adapter" => self.adapter = adapter(key, value)?,
             _ => log::warn!("option {key} is unknown and ignored"),
         }
@@ -78,6 +90,7 @@ impl Options {
             "force_f32_gemm" => OptionValue::Bool(self.force_f32_gemm),
             "enable_f16_kv_cache" => OptionValue::Bool(self.enable_f16_kv_cache),
             "sdpa_query_tile" => OptionValue::Int(i64::from(self.sdpa_query_tile)),
+            "pipeline_cache_dir" => OptionValue::Str(self.pipeline_cache_dir.clone().unwrap_or_default()),
             "adapter" => OptionValue::Str(self.adapter.clone().unwrap_or_default()),
             _ => return None,
         })

@@ -57,6 +57,7 @@ impl Program {
         let steps = plan.probes.iter().map(|p| p.lowered.iter().map(|l| l.steps.len()).sum()).max().unwrap_or(0);
         let sequences = (0..SEQUENCES).map(|_| Sequence::new(&gpu, steps, &live)).collect::<Result<_>>()?;
         let groups = Groups::new();
+        gpu.prepare(&plan.kernels(), options.pipeline_cache_dir.as_deref())?;
         let mut program = Program { gpu, options, plan, arena, groups, live, staging, sequences, calls: 0 };
         program.warm_up()?;
         program.gpu.flush()?;

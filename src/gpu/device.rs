@@ -35,7 +35,7 @@ pub struct Gpu {
     pub(super) pending: AtomicUsize,
     objects: AtomicU64,
     caps: Caps,
-    name: String,
+    info: wgpu::AdapterInfo,
     lost: Arc<Mutex<Option<String>>>,
 }
 
@@ -108,7 +108,7 @@ impl Gpu {
         let caps = capabilities(adapter, features, &limits);
         let pipelines = Pipelines::new(&device);
         let (pending, objects) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let mut gpu = Gpu { device, queue, pipelines, pending, objects, caps, name: info.name.clone(), lost };
+        let mut gpu = Gpu { device, queue, pipelines, pending, objects, caps, info: info.clone(), lost };
         gpu.drop_wrong_features();
         let caps = &gpu.caps;
         log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);
@@ -126,7 +126,7 @@ impl Gpu {
             match cooperative_product(self, shape, lanes) {
                 Ok(true) => kept.push(shape),
                 other => {
-                    let name = &self.name;
+                    let name = self.name();
                     log::warn!("{name}: cooperative matrices {shape:?} are not used, a small product gave {other:?}");
                 }
             }
@@ -141,7 +141,11 @@ impl Gpu {
 
     /// The adapter's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.info.name
+    }
+
+    pub(super) fn info(&self) -> &wgpu::AdapterInfo {
+        &self.info
     }
 
     /// Buffers, bind groups and pipelines made so far. A call of shapes that were foreseen at load makes none.
@@ -158,7 +162,7 @@ impl Gpu {
     /// Fails once the device is lost.
     pub fn check(&self) -> Result<()> {
         match &*lock(&self.lost) {
-            Some(reason) => Err(Error::Device(format!("{} is lost: {reason}; load the program again", self.name))),
+            Some(reason) => Err(Error::Device(format!("{} is lost: {reason}; load the program again", self.name()))),
             None => Ok(()),
         }
     }
@@ -183,7 +187,7 @@ impl Gpu {
         }
         match first {
             None => Ok(output),
-            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory(format!("on {}", self.name))),
+            Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::OutOfMemory(format!("on {}", self.name()))),
             Some(error) => {
                 self.check()?;
                 Err(Error::Device(error.to_string()))

@@ -1,6 +1,7 @@
 //! The device: the only module that names wgpu.
 
 mod buffers;
+mod cache;
 mod caps;
 mod check;
 mod choose;

@@ -1,8 +1,11 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::buffers::Buffer;
+use super::cache::{DiskCache, default_directory};
 use super::device::{Gpu, lock};
 use crate::error::{Error, Result};
 use crate::shader::{Access, Kernel, LIVE_VECTORS, assemble};
@@ -31,6 +34,8 @@ pub struct BufferRange<'a> {
 
 pub(super) struct Pipelines {
     known: Mutex<HashMap<Kernel, Arc<Pipeline>>>,
+    /// The driver's cache on disk; set by the first program that is loaded.
+    disk: OnceLock<Option<DiskCache>>,
     common: wgpu::BindGroupLayout,
 }
 
@@ -48,7 +53,8 @@ impl Pipelines {
         };
         let entries = [uniform(0, true, u64::from(PARAMS_STRIDE)), uniform(1, false, (LIVE_VECTORS * 16) as u64)];
         let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("common"), entries: &entries };
-        Pipelines { known: Mutex::default(), common: device.create_bind_group_layout(&descriptor) }
+        let (known, disk) = Default::default();
+        Pipelines { known, disk, common: device.create_bind_group_layout(&descriptor) }
     }
 }
 
@@ -61,6 +67,52 @@ impl Gpu {
         let pipeline = Arc::new(self.compile(kernel)?);
         lock(&self.pipelines.known).insert(kernel.clone(), pipeline.clone());
         Ok(pipeline)
+    }
+
+    /// Compiles the variants that are not known yet, several at a time, and keeps what the driver makes of them in
+    /// `directory`: the default one for `None`, nowhere for an empty name. The first call of a device decides where.
+    pub fn prepare(&self, kernels: &[&Kernel], directory: Option<&str>) -> Result<()> {
+        let disk = self.pipelines.disk.get_or_init(|| self.open_disk(directory));
+        let todo: Vec<&Kernel> = {
+            let known = lock(&self.pipelines.known);
+            kernels.iter().filter(|kernel| !known.contains_key(**kernel)).copied().collect()
+        };
+        if todo.is_empty() {
+            return Ok(());
+        }
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let work = || {
+            while let Some(kernel) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = self.pipeline(kernel) {
+                    lock(&failed).get_or_insert(error);
+                }
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(todo.len());
+        std::thread::scope(|scope| {
+            // A thread that cannot be started is one fewer; this one works too.
+            let started = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..threads).map(started).collect();
+            work();
+            drop(others);
+        });
+        if let Some(error) = lock(&failed).take() {
+            return Err(error);
+        }
+        if let Some(disk) = disk {
+            disk.save();
+        }
+        Ok(())
+    }
+
+    fn open_disk(&self, directory: Option<&str>) -> Option<DiskCache> {
+        let directory = match directory {
+            Some("") => None,
+            Some(name) => Some(PathBuf::from(name)),
+            None => default_directory(),
+        };
+        let directory = directory.filter(|_| self.caps().pipeline_cache)?;
+        DiskCache::open(&self.device, self.info(), &directory)
     }
 
     /// Number of pipelines compiled so far.
@@ -109,7 +161,7 @@ impl Gpu {
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
-                cache: None,
+                cache: self.pipelines.disk.get().and_then(|disk| disk.as_ref()).map(|disk| &disk.raw),
             });
             Pipeline { raw, layout }
         })

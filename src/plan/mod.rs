@@ -10,12 +10,14 @@ mod products;
 mod resolve;
 mod storage;
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{Dims, Graph, Value, ValueId};
 use crate::ops::{Env, Op};
 use crate::options::Options;
-use crate::shader::{Elem, LIVE_VECTORS};
+use crate::shader::{Elem, Kernel, LIVE_VECTORS};
 
 pub(crate) use display::describe;
 pub(crate) use lowering::apply;
@@ -94,6 +96,13 @@ impl Plan {
         storage::make_room(&mut plan);
         lifetimes::assign(&mut plan);
         Ok(plan)
+    }
+
+    /// The kernel variants of all probes, each once.
+    pub fn kernels(&self) -> Vec<&Kernel> {
+        let lowered = self.probes.iter().flat_map(|probe| &probe.lowered);
+        let kernels: HashSet<&Kernel> = lowered.flat_map(|lowered| &lowered.steps).map(|step| &step.kernel).collect();
+        kernels.into_iter().collect()
     }
 
     /// Element type of a tensor on a device.
