@@ -50,17 +50,24 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         }
     }
     var sums: array<Acc, MI * DI>;
+    var nothing: Acc;
+    var dots: array<Acc, MI * CI>;
     var most = LOWEST;
     var total = 0.0;
     let s_stride = S_STRIDE;
     if (lane == 0u) { outgrown = 0u; }
     for (var c0 = 0u; c0 < end; c0 += BLOCK) {
         let key0 = (kv * p.keys + c0) / FRAG;
-        var dots: array<Acc, MI * CI>;
         for (var c = 0u; c < CI; c++) { // unroll
             for (var d = 0u; d < DI; d++) { // unroll
                 let k = coopLoad<MatB>(&k_half[((key0 + c) * DI + d) * FRAGMENT], FRAG / 4u);
-                for (var i = 0u; i < MI; i++) { dots[i * CI + c] = coopMultiplyAdd(q[i * DI + d], k, dots[i * CI + c]); } // unroll
+                for (var i = 0u; i < MI; i++) { // unroll
+                    if (d == 0u) {
+                        dots[i * CI + c] = coopMultiplyAdd(q[i * DI], k, nothing);
+                    } else {
+                        dots[i * CI + c] = coopMultiplyAdd(q[i * DI + d], k, dots[i * CI + c]);
+                    }
+                }
             }
         }
         for (var i = 0u; i < MI; i++) { // unroll

@@ -33,19 +33,21 @@ fn main(
     let to_k = min(from_k + steps * BK, width);
     let x0 = row0 / FRAG * (width / FRAG) * FRAGMENT;
     var acc: array<Acc, MI * NI>;
+    var rows: array<Row, ITEMS>;
     var bits: array<u32, ITEMS>;
     var scale: array<f32, ITEMS>;
     for (var i = 0u; i < ITEMS; i++) { // unroll
-        bits[i] = packed(col0, from_k, index + i * THREADS);
-        scale[i] = scale_of(col0, from_k, index + i * THREADS);
+        rows[i] = row_of(col0, index + i * THREADS);
+        bits[i] = packed(rows[i], min(from_k, width - BK), index + i * THREADS);
+        scale[i] = scale_of(rows[i], min(from_k, width - BK), index + i * THREADS);
     }
     for (var k0 = from_k; k0 < to_k; k0 += BK) {
         for (var i = 0u; i < ITEMS; i++) { unpack(0u, bits[i], scale[i], index + i * THREADS); } // unroll
         workgroupBarrier();
         let next = min(k0 + BK, to_k - BK);
         for (var i = 0u; i < ITEMS; i++) { // unroll
-            bits[i] = packed(col0, next, index + i * THREADS);
-            scale[i] = scale_of(col0, next, index + i * THREADS);
+            bits[i] = packed(rows[i], next, index + i * THREADS);
+            scale[i] = scale_of(rows[i], next, index + i * THREADS);
         }
         for (var k = 0u; k < BK / FRAG; k++) { // unroll
             var a: array<MatA, MI>;

@@ -23,19 +23,22 @@ fn main(
     let from_step = subgroup * each;
     let mine = subgroup * BN * STRIDE;
     var acc: array<Acc, MI * NI>;
+    var rows: array<Row, ITEMS>;
     var bits: array<u32, ITEMS>;
     var scale: array<f32, ITEMS>;
     for (var i = 0u; i < ITEMS; i++) { // unroll
-        bits[i] = packed(col0, from_step * BK, lane + i * LANES);
-        scale[i] = scale_of(col0, from_step * BK, lane + i * LANES);
+        rows[i] = row_of(col0, lane + i * LANES);
+        bits[i] = packed(rows[i], from_step * BK, lane + i * LANES);
+        scale[i] = scale_of(rows[i], from_step * BK, lane + i * LANES);
     }
     for (var step = 0u; step < each; step++) {
         for (var i = 0u; i < ITEMS; i++) { unpack(mine, bits[i], scale[i], lane + i * LANES); } // unroll
         sync();
-        let next = (from_step + step + 1u) * BK;
+        let after = from_step + step + 1u;
+        let next = select(after, min(after, steps - 1u), WHOLE) * BK;
         for (var i = 0u; i < ITEMS; i++) { // unroll
-            bits[i] = packed(col0, next, lane + i * LANES);
-            scale[i] = scale_of(col0, next, lane + i * LANES);
+            bits[i] = packed(rows[i], next, lane + i * LANES);
+            scale[i] = scale_of(rows[i], next, lane + i * LANES);
         }
         // Steps beyond the last have weights of 0.
         let k0 = min(from_step + step, steps - 1u) * (BK / FRAG);

@@ -68,22 +68,9 @@ fn cases() -> Vec<Case> {
     all.into_iter().map(|(size, goal)| Case { size, goal }).collect()
 }
 
-/// `count` dense products, one after the other, that nothing reads.
-fn burst(model: &mut Model, count: usize) {
-    const SIZE: u32 = 1024;
-    let factor = model.constant(&Data::random(DType::F32, &[SIZE, SIZE], (-0.02, 0.02), 2));
-    let mut value = factor;
-    for _ in 0..count {
-        let next = model.tensor(DType::F32, &[SIZE, SIZE]);
-        model.op("aten.mm.default", &[value, factor, next]);
-        value = next;
-    }
-}
-
-/// Dense products, then `layers` independent layers that read one input.
-fn program((m, n, k): (u32, u32, u32), layers: u32, bursts: usize, rng: &mut Rng) -> (Model, Data) {
+/// `layers` independent layers that read one input.
+fn program((m, n, k): (u32, u32, u32), layers: u32, rng: &mut Rng) -> (Model, Data) {
     let mut model = Model::new();
-    burst(&mut model, bursts);
     let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 1);
     let input = model.input(DType::F32, &x.dims);
     let last = model.tensor(DType::F32, &[1]);
@@ -106,7 +93,6 @@ fn program((m, n, k): (u32, u32, u32), layers: u32, bursts: usize, rng: &mut Rng
 struct Bench {
     known: Option<((u32, u32, u32), Model, Data)>,
     options: Options,
-    bursts: usize,
     /// Weights of all layers.
     bytes: u64,
     calls: usize,
@@ -120,16 +106,15 @@ impl Bench {
         let bytes = u64::from(size.1) * u64::from(size.2) / 2;
         let layers = ((self.bytes / bytes).clamp(3, 64)) as u32;
         if self.known.as_ref().is_none_or(|known| known.0 != size) {
-            let (model, x) = program(size, layers, self.bursts, &mut self.rng);
+            let (model, x) = program(size, layers, &mut self.rng);
             self.known = Some((size, model, x));
         }
         let Some((_, model, x)) = &self.known else { unreachable!() };
         let options = Options { force_gemm, ..self.options.clone() };
         let mut running = model.load_with(options, Profile::Full).unwrap();
         let steps = running.profile(&[x], Timed::Steps).unwrap();
-        let each = (steps.len() - self.bursts - 1) / layers as usize;
-        let names =
-            steps[self.bursts..][..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
+        let each = (steps.len() - 1) / layers as usize;
+        let names = steps[..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
         let names = names.collect::<Vec<_>>().join(", ");
         // Clocks that fell while the weights were made rise again within some tenths of a second.
         let start = Instant::now();
@@ -138,7 +123,7 @@ impl Bench {
         }
         let mut times: Vec<f64> = (0..self.calls)
             .map(|_| {
-                let call = running.profile(&[x], Timed::From(self.bursts)).unwrap();
+                let call = running.profile(&[x], Timed::From(0)).unwrap();
                 (call[0].end - call[0].start) as f64 / 1000.0 / f64::from(layers)
             })
             .collect();
@@ -150,7 +135,7 @@ impl Bench {
 /// Every algorithm that may be worth its while for a shape.
 fn candidates((m, n, _): (u32, u32, u32)) -> Vec<Algorithm> {
     if m > 32 {
-        let tiles = [(256, 64), (128, 64), (64, 64), (128, 32), (64, 32)];
+        let tiles = [(256, 64), (128, 64), (128, 32), (64, 32)];
         let slices = |(rows, columns)| [1, 2, 4, 8].map(|slices| Algorithm::Coop { rows, columns, slices });
         return tiles.into_iter().flat_map(slices).collect();
     }
@@ -187,12 +172,10 @@ fn main() {
     let options = Options { adapter: value("--adapter"), ..Options::default() };
     let gpu = Gpu::open(options.adapter.as_deref(), Profile::Full).unwrap();
     let sweeping = args.iter().any(|arg| arg == "--sweep");
-    let bursts = if quick { 0 } else { 4 };
     let mut bench = Bench {
         known: None,
         bytes: if sweeping { 96 << 20 } else { 256 << 20 },
         options: options.clone(),
-        bursts,
         calls: if quick { 3 } else { 11 },
         warm_up: Duration::from_millis(if quick {
             1

@@ -9,15 +9,23 @@ const FRAGMENT: u32 = FRAG * FRAG / 4u;
 // Eight weights of 0.
 const ZERO: u32 = 0x88888888u;
 
-fn packed(col0: u32, k0: u32, item: u32) -> u32 {
-    let octet = k0 / 8u + item % OCTETS;
-    let inside = octet < p.k8;
-    return select(ZERO, weight[min(col0 + item / OCTETS, p.n - 1u) * p.k8 + select(0u, octet, inside)], inside);
+// Where the words and the scales of an item's row begin.
+struct Row { word: u32, scale: u32 }
+
+fn row_of(col0: u32, item: u32) -> Row {
+    let n = min(col0 + item / OCTETS, p.n - 1u);
+    return Row(n * K8, n * SCALE_N);
 }
 
-fn scale_of(col0: u32, k0: u32, item: u32) -> f32 {
-    let group = min(k0 + item % OCTETS * 8u, p.k - 1u) / GROUP;
-    return load_scales(min(col0 + item / OCTETS, p.n - 1u) * p.scale_n + group * p.scale_k);
+fn packed(row: Row, k0: u32, item: u32) -> u32 {
+    let octet = k0 / 8u + item % OCTETS;
+    if (WHOLE) { return weight[row.word + octet]; }
+    return select(ZERO, weight[row.word + min(octet, K8 - 1u)], octet < K8);
+}
+
+fn scale_of(row: Row, k0: u32, item: u32) -> f32 {
+    let octet = k0 / 8u + item % OCTETS;
+    return load_scales(row.scale + select(min(octet, K8 - 1u), octet, WHOLE) / (GROUP / 8u) * SCALE_K);
 }
 
 // A nibble n in the last bits of the half 1024.0 reads as 1024 + n.

@@ -59,9 +59,9 @@ impl Program {
         let groups = Groups::new();
         gpu.prepare(&plan.kernels(), options.pipeline_cache_dir.as_deref())?;
         let mut program = Program { gpu, options, plan, arena, groups, live, staging, sequences, calls: 0 };
+        program.plan.products().iter().for_each(|line| log::info!("products: {line}"));
         program.warm_up()?;
         program.gpu.flush()?;
-        program.plan.products().iter().for_each(|line| log::info!("products: {line}"));
         log::debug!("{}", program.plan);
         Ok(program)
     }

@@ -138,8 +138,7 @@ const BUSY: u32 = 192;
 const BUSY_SUBGROUPS: u32 = 1024;
 
 /// Tiles of cooperative matrices of 16 x 16: rows, columns, rows and columns of one subgroup.
-const COOP_16: [[u32; 4]; 5] =
-    [[256, 64, 64, 64], [128, 64, 32, 64], [64, 64, 32, 64], [128, 32, 32, 32], [64, 32, 32, 32]];
+const COOP_16: [[u32; 4]; 4] = [[256, 64, 64, 64], [128, 64, 32, 64], [128, 32, 32, 32], [64, 32, 32, 32]];
 
 /// Tiles of cooperative matrices of 8 x 8, which take more registers for the same sums.
 const COOP_8: [[u32; 4]; 2] = [[64, 64, 32, 32], [64, 32, 32, 16]];
@@ -376,13 +375,13 @@ mod tests {
             (5, 8192, 2048, &coop, Algorithm::Thin { rows: 16, split: 2 }),
             (16, 2048, 2048, &coop, Algorithm::Thin { rows: 16, split: 8 }),
             (17, 2048, 2048, &coop, Algorithm::Thin { rows: 32, split: 8 }),
-            (128, 2048, 2048, &coop, coop_tile(64, 64, 4)),
-            (128, 8192, 2048, &coop, coop_tile(64, 64, 1)),
-            (512, 2048, 2048, &coop, coop_tile(64, 64, 1)),
+            (128, 2048, 2048, &coop, coop_tile(128, 32, 4)),
+            (128, 8192, 2048, &coop, coop_tile(128, 32, 1)),
+            (512, 2048, 2048, &coop, coop_tile(128, 32, 1)),
             (512, 2048, 8192, &coop, coop_tile(256, 64, 4)),
             (512, 8192, 2048, &coop, coop_tile(256, 64, 1)),
             (2000, 8192, 2048, &coop, coop_tile(256, 64, 1)),
-            (2048, 512, 2048, &coop, coop_tile(64, 64, 1)),
+            (2048, 512, 2048, &coop, coop_tile(128, 32, 1)),
         ];
         for (m, n, k, caps, expected) in table {
             let form = Form { size: (m, n, k), layout: WeightLayout::ByColumn, group: Some(64), halves: true };

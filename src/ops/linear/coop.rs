@@ -76,7 +76,7 @@ pub(super) fn lower_tiles(
     let halves = halve(lower, product, coop.fragment, rows, if f16_sums { F16_SUMS } else { F32_SUMS })?;
     let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
     let direct = direct(product, columns, slices, f16_sums);
-    let (kernel, weights) = base(lower, product, f16_sums, source!("gemm_coop"))?;
+    let (kernel, weights) = base(lower, product, (f16_sums, product.k.is_multiple_of(DEPTH)), source!("gemm_coop"))?;
     let kernel =
         kernel.set("BM", rows).set("BN", columns).set("WM", warp_rows).set("WN", warp_columns).set("SLICES", slices);
     let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(slices);
@@ -108,7 +108,8 @@ pub(super) fn lower_thin(lower: &mut Lower<'_>, product: &Product, rows: u32, sp
     let coop = matrices(lower)?;
     let halves = halve(lower, product, coop.fragment, rows, F32_SUMS)?;
     let sync = if lower.caps().subgroup_barrier { source!("lib/sync_subgroup") } else { source!("lib/sync_workgroup") };
-    let (kernel, weights) = base(lower, product, false, source!("gemm_thin"))?;
+    let (kernel, weights) =
+        base(lower, product, (false, product.k.is_multiple_of(DEPTH * split)), source!("gemm_thin"))?;
     let kernel = kernel
         .link(sync)
         .set("BM", rows)
@@ -123,9 +124,15 @@ pub(super) fn lower_thin(lower: &mut Lower<'_>, product: &Product, rows: u32, sp
 }
 
 /// What the kernels share, matrix types, the activations and the weights; and where packed words and scales are.
-fn base(lower: &Lower<'_>, product: &Product, f16_sums: bool, body: Source) -> Result<(Kernel, (Bind, Bind))> {
+fn base(
+    lower: &Lower<'_>,
+    product: &Product,
+    (f16_sums, whole): (bool, bool),
+    body: Source,
+) -> Result<(Kernel, (Bind, Bind))> {
     let coop = matrices(lower)?;
-    let Weights::Q4 { packed, scales, group } = product.weights else {
+    let (group, scale_k, scale_n) = product.scale_strides();
+    let Weights::Q4 { packed, scales, .. } = product.weights else {
         return Err(lower.unsupported("cooperative matrices take 4-bit weights"));
     };
     let side = coop.fragment;
@@ -141,6 +148,10 @@ fn base(lower: &Lower<'_>, product: &Product, f16_sums: bool, body: Source) -> R
         .set("LANES", coop.lanes)
         .set("BK", DEPTH)
         .set("GROUP", group)
+        .set("K8", product.k.div_ceil(8))
+        .set("SCALE_K", scale_k)
+        .set("SCALE_N", scale_n)
+        .flag("WHOLE", whole)
         .array("x_half", "vec4<f16>")
         .array("weight", "u32")
         .reads("scales", scales.elem);
