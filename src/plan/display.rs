@@ -57,6 +57,9 @@ impl fmt::Display for Plan {
                 self.step(f, step)?;
             }
         }
+        if let Some(probe) = self.probes.first() {
+            writeln!(f, "{}", self.depth(probe))?;
+        }
         let sum = |kind: fn(&StorageKind) -> bool| -> u64 {
             self.storages.iter().filter(|s| s.used && kind(&s.kind)).map(|s| s.bytes).sum()
         };

@@ -1,6 +1,7 @@
 //! Graph -> what to allocate: storages (who shares bytes with whom), buffers (who shares memory over time), live slots.
 //! Pure data; [`crate::exec`] turns it into device objects.
 
+mod depth;
 mod display;
 mod lifetimes;
 mod limits;
@@ -19,6 +20,7 @@ use crate::ops::{Env, Op};
 use crate::options::Options;
 use crate::shader::{Elem, Kernel, LIVE_VECTORS};
 
+pub use depth::Depth;
 pub(crate) use display::describe;
 pub(crate) use lowering::apply;
 pub use probe::{DynamicAxis, Probe};
