@@ -1,7 +1,7 @@
 //! Elementwise functions of two or three tensors with broadcasting: rows of (name, WGSL expression in `a`, `b`, `cond`).
 
 use super::elementwise::{Input, Map, compute_type, map};
-use super::{ALL, INTEGERS, Lower, NUMBERS, Op, Operand};
+use super::{ALL, FLOATS, INTEGERS, Lower, NUMBERS, Op, Operand};
 use crate::error::Result;
 use crate::graph::DType;
 use crate::shader::Elem;
@@ -35,6 +35,12 @@ pub const LOGICAL: &[Op] = &[
     Op::new("aten.logical_and.default", ALL, compare).formula("!(a == C()) && !(b == C())"),
     Op::new("aten.logical_or.default", ALL, compare).formula("!(a == C()) || !(b == C())"),
 ];
+
+/// `silu(a) * b`: `(a, b) -> out`.
+pub const SILU_MUL: &str = "fused.silu_mul";
+
+/// Rows that only passes name.
+pub const INTERNAL: &[Op] = &[Op::new(SILU_MUL, FLOATS, plain).formula("a / (1.0 + exp(-a)) * b")];
 
 /// Bit operations.
 pub const BITWISE: &[Op] = &[
@@ -133,6 +139,7 @@ mod tests {
                 assert_sound(op.formula, &["a", "b"], elem, compute, elem);
             }
             assert_sound(FLOATING[0].formula, &["a", "b"], elem, "f32", Elem::F32);
+            assert_sound(INTERNAL[0].formula, &["a", "b"], elem, "f32", Elem::F16);
             for op in LOGICAL {
                 assert_sound(op.formula, &["a", "b"], elem, compute, Elem::Bool);
             }

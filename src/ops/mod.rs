@@ -28,8 +28,9 @@ mod take;
 mod unary;
 mod view;
 
+pub use binary::SILU_MUL;
 pub use lower::{Bind, Bound, DynInt, Env, Lower, Lowered, Operand, Params, Step};
-pub use table::{TABLE, find};
+pub use table::{INTERNAL, TABLE, find};
 
 use crate::error::Result;
 use crate::graph::DType;

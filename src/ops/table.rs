@@ -32,10 +32,17 @@ pub const TABLE: &[&[Op]] = &[
     embedding_q4::OPS,
 ];
 
-/// The row of an operator.
+/// Families of operators that passes put in the place of groups of nodes. No payload may name them.
+pub const INTERNAL: &[&[Op]] = &[linear::INTERNAL, binary::INTERNAL];
+
+fn all() -> impl Iterator<Item = &'static Op> {
+    TABLE.iter().chain(INTERNAL).flat_map(|family| family.iter())
+}
+
+/// The row of an operator, of a payload or internal.
 pub fn find(name: &str) -> Option<&'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| TABLE.iter().flat_map(|family| family.iter()).map(|op| (op.name, op)).collect());
+    let index = INDEX.get_or_init(|| all().map(|op| (op.name, op)).collect());
     index.get(name).copied()
 }
 
@@ -45,7 +52,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<&str> = TABLE.iter().flat_map(|family| family.iter()).map(|op| op.name).collect();
+        let mut names: Vec<&str> = all().map(|op| op.name).collect();
         names.sort_unstable();
         let count = names.len();
         names.dedup();

@@ -10,6 +10,7 @@ mod cases;
 mod cast;
 mod embedding_q4;
 mod fill;
+mod fused;
 mod join;
 mod large;
 mod linear;

@@ -15,6 +15,7 @@ mod constants;
 mod container;
 mod corpus;
 mod forms;
+mod fused;
 mod heap;
 mod limits;
 mod loads;

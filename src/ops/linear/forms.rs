@@ -5,9 +5,17 @@ use crate::error::Result;
 use crate::graph::{DType, Dims};
 use crate::ops::{FLOATS, Lower, Op, Operand};
 
+/// The 4-bit layer: `(x, weight, scales, group, bias or None) -> out`.
+pub const LINEAR_Q4: &str = "et_vk.linear_q4gsw.default";
+/// The 4-bit layer that adds a tensor of its result's shape: `(x, weight, scales, group, addend) -> out`.
+pub const LINEAR_ADD: &str = "fused.linear_add";
+
+/// Rows that only passes name.
+pub const INTERNAL: &[Op] = &[Op::new(LINEAR_ADD, FLOATS, linear_add)];
+
 /// Rows of this family.
 pub const OPS: &[Op] = &[
-    Op::new("et_vk.linear_q4gsw.default", FLOATS, linear_q4gsw).notes("any M, K, N; groups of any size that divides K"),
+    Op::new(LINEAR_Q4, FLOATS, linear_q4gsw).notes("any M, K, N; groups of any size that divides K"),
     Op::new("aten.linear.default", FLOATS, linear),
     Op::new("aten.mm.default", FLOATS, mm),
     Op::new("aten.bmm.default", FLOATS, bmm),
@@ -34,10 +42,31 @@ fn float(lower: &Lower<'_>, x: Operand, what: &str) -> Result<Operand> {
 }
 
 fn linear_q4gsw(lower: &mut Lower<'_>) -> Result<()> {
+    let product = q4_product(lower)?;
+    let bias = lower.optional_tensor(4)?;
+    if let Some(bias) = bias.filter(|b| b.dims.numel() < product.n || !b.elem.is_float()) {
+        let (dtype, dims, n) = (bias.dtype, bias.dims, product.n);
+        return Err(lower.refuse(format!("the bias is {dtype} {dims}, expected {n} numbers")));
+    }
+    lower_product(lower, Product { bias: bias.map(|b| (b, 0, 1)), ..product })
+}
+
+/// Equal bounds are equal shapes: the exporter fixes every dimension that repeats.
+fn linear_add(lower: &mut Lower<'_>) -> Result<()> {
+    let product = q4_product(lower)?;
+    let addend = lower.tensor(4)?;
+    if addend.dims != product.out.dims || !addend.elem.is_float() {
+        let (dtype, dims, out) = (addend.dtype, addend.dims, product.out.dims);
+        return Err(lower.refuse(format!("{dtype} {dims} is added to a result of {out}")));
+    }
+    lower_product(lower, Product { bias: Some((addend, product.n, 1)), ..product })
+}
+
+/// The product of arguments x, weight, scales, group, without a bias; its result is output 0.
+fn q4_product(lower: &mut Lower<'_>) -> Result<Product> {
     let (x, packed, scales) = (lower.tensor(0)?, lower.tensor(1)?, lower.tensor(2)?);
     let (x, scales) = (float(lower, x, "the input")?, float(lower, scales, "scales")?);
     let group = lower.int(3)?;
-    let bias = lower.optional_tensor(4)?;
     let k = x.dims.last();
     let [n, width] = sizes(lower, packed, "the packed weight")?;
     let [groups, padded] = sizes(lower, scales, "scales")?;
@@ -58,15 +87,11 @@ fn linear_q4gsw(lower: &mut Lower<'_>) -> Result<()> {
         return Err(lower.refuse(format!("{declared} outputs, but {n} packed rows and {padded} scales a group")));
     }
     let (dims, m) = replace_last(lower, x, declared)?;
-    if let Some(bias) = bias.filter(|b| b.dims.numel() < declared || !b.elem.is_float()) {
-        return Err(lower.refuse(format!("the bias is {} {}, expected {declared} numbers", bias.dtype, bias.dims)));
-    }
     let out = lower.output(0, dims)?;
     let weights = Weights::Q4 { packed, scales, group };
-    let bias = bias.map(|b| (b, 0, 1));
     let (x_batch, w_batch, batch) = (0, 0, 1);
-    let (alpha, beta) = (1.0, 1.0);
-    lower_product(lower, Product { m, n: declared, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out })
+    let (bias, alpha, beta) = (None, 1.0, 1.0);
+    Ok(Product { m, n: declared, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out })
 }
 
 fn linear(lower: &mut Lower<'_>) -> Result<()> {

@@ -8,7 +8,7 @@ mod q4;
 
 use choose::Coop;
 pub use choose::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout, choose, variants};
-pub use forms::OPS;
+pub use forms::{INTERNAL, LINEAR_ADD, LINEAR_Q4, OPS};
 
 use std::ops::Range;
 
