@@ -13,6 +13,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     if (d >= p.rotary) {
         store_out(i, load_x(i));
     } else {
-        store_out(i, rotate(i, d, row * p.table));
+        store_out(i, rotate(load_x(i), load_x(i - d + partner(d)), d, row * p.table));
     }
 }

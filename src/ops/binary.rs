@@ -37,7 +37,7 @@ pub const LOGICAL: &[Op] = &[
 ];
 
 /// `silu(a) * b`: `(a, b) -> out`.
-pub const SILU_MUL: &str = "fused.silu_mul";
+pub const SILU_MUL: &str = "aten.sigmoid.default+aten.mul.Tensor";
 
 /// Rows that only passes name.
 pub const INTERNAL: &[Op] = &[Op::new(SILU_MUL, FLOATS, plain).formula("a / (1.0 + exp(-a)) * b")];

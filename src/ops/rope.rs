@@ -5,23 +5,27 @@ use crate::error::Result;
 use crate::shader::{Kernel, Source};
 use crate::source;
 
+/// Rotation of `(q, k, cos, sin)` as pairs, and of `(q, k, cos, sin, first row of the tables)` as halves: `-> [q, k]`.
+pub const ROPE: [&str; 2] = ["et_vk.apply_rotary_emb.default", "et_vk.apply_rotary_emb_hf.default"];
+
 /// Rows of this family.
 pub const OPS: &[Op] = &[
-    Op::new("et_vk.apply_rotary_emb.default", FLOATS, pairs),
-    Op::new("et_vk.apply_rotary_emb_hf.default", FLOATS, halves)
-        .notes("partial rotary dimensions pass the rest through"),
+    Op::new(ROPE[0], FLOATS, pairs),
+    Op::new(ROPE[1], FLOATS, halves).notes("partial rotary dimensions pass the rest through"),
     Op::new("et_vk.apply_rotary_emb_interleaved.default", FLOATS, interleaved),
 ];
 
-struct Rotation {
-    style: Source,
-    tables: Vec<Operand>,
+/// How rows are rotated.
+pub(super) struct Rotation {
+    /// The linked piece that knows the pairs.
+    pub style: Source,
+    pub tables: Vec<Operand>,
     /// Columns of a table row.
-    table: u32,
+    pub table: u32,
     /// Leading dimensions of a head that rotate.
-    rotary: u32,
+    pub rotary: u32,
     /// Row of the tables for the first position.
-    start: DynInt,
+    pub start: DynInt,
 }
 
 /// Rotates `x` of shape [.., rows, heads, d] into output `index`.
@@ -80,29 +84,34 @@ fn tables(lower: &Lower<'_>, first: usize, rows: u32, columns: u32) -> Result<Ve
 }
 
 fn pairs(lower: &mut Lower<'_>) -> Result<()> {
-    query_and_key(lower, |lower, rows, d| {
-        let tables = tables(lower, 2, rows, d / 2)?;
-        let start = DynInt { slot: 0, base: 0 };
-        Ok(Rotation { style: source!("lib/rope_pairs"), tables, table: d / 2, rotary: d, start })
-    })
+    query_and_key(lower, |lower, rows, d| pairs_of(lower, 2, rows, d))
+}
+
+/// Pairs of `rows` heads of size `d`; the tables, from argument `first` on, begin with the first position.
+pub(super) fn pairs_of(lower: &mut Lower<'_>, first: usize, rows: u32, d: u32) -> Result<Rotation> {
+    let tables = tables(lower, first, rows, d / 2)?;
+    let start = DynInt { slot: 0, base: 0 };
+    Ok(Rotation { style: source!("lib/rope_pairs"), tables, table: d / 2, rotary: d, start })
 }
 
 fn halves(lower: &mut Lower<'_>) -> Result<()> {
     let start = lower.dyn_int(4)?;
-    let cos = lower.tensor(2)?;
-    let (columns, positions) = (cos.dims.last(), cos.dims.numel() / cos.dims.last().max(1));
-    let sin = lower.tensor(3)?;
+    query_and_key(lower, |lower, rows, d| halves_of(lower, 2, start, rows, d))
+}
+
+/// Halves of `rows` heads of size `d`; row `start` of the tables, from argument `first` on, is for the first position.
+pub(super) fn halves_of(lower: &mut Lower<'_>, first: usize, start: DynInt, rows: u32, d: u32) -> Result<Rotation> {
+    let (cos, sin) = (lower.tensor(first)?, lower.tensor(first + 1)?);
+    let columns = cos.dims.last();
     if sin.dims != cos.dims {
         return Err(lower.refuse(format!("the tables are {} and {}", cos.dims, sin.dims)));
     }
-    query_and_key(lower, |lower, rows, d| {
-        lower.bound(start, rows, positions, "position in the rotary tables")?;
-        if columns > d || columns % 2 != 0 {
-            return Err(lower.refuse(format!("tables of {columns} columns do not fit heads of {d}")));
-        }
-        let tables = tables(lower, 2, rows, columns)?;
-        Ok(Rotation { style: source!("lib/rope_halves"), tables, table: columns, rotary: columns, start })
-    })
+    lower.bound(start, rows, cos.dims.numel() / columns.max(1), "position in the rotary tables")?;
+    if columns > d || columns % 2 != 0 {
+        return Err(lower.refuse(format!("tables of {columns} columns do not fit heads of {d}")));
+    }
+    let tables = tables(lower, first, rows, columns)?;
+    Ok(Rotation { style: source!("lib/rope_halves"), tables, table: columns, rotary: columns, start })
 }
 
 fn interleaved(lower: &mut Lower<'_>) -> Result<()> {

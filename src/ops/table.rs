@@ -32,8 +32,8 @@ pub const TABLE: &[&[Op]] = &[
     embedding_q4::OPS,
 ];
 
-/// Families of operators that passes put in the place of groups of nodes. No payload may name them.
-pub const INTERNAL: &[&[Op]] = &[linear::INTERNAL, binary::INTERNAL];
+/// Families of operators that passes put in the place of groups of nodes, and name after them. No payload may name them.
+pub const INTERNAL: &[&[Op]] = &[linear::INTERNAL, attention::INTERNAL, binary::INTERNAL];
 
 fn all() -> impl Iterator<Item = &'static Op> {
     TABLE.iter().chain(INTERNAL).flat_map(|family| family.iter())

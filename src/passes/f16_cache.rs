@@ -3,9 +3,8 @@ use std::collections::BTreeSet;
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{DType, Graph, Node, Value, ValueId};
+use crate::ops::attention::SDPA;
 use crate::options::Options;
-
-const SDPA: &str = "sdpa_with_kv_cache.default";
 
 /// With `enable_f16_kv_cache`, the K and V caches of `sdpa_with_kv_cache` become f16 tensors. Without the f16 feature the
 /// option is logged and ignored. A cache that another operator reads, or that leaves the program, is refused by name.

@@ -5,7 +5,8 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::ops::SILU_MUL;
 use crate::options::Options;
 
-/// `sigmoid(g) -> s; mul(g, s) -> t; mul(t, u) -> out`, with factors in any order, becomes `fused.silu_mul(g, u) -> out`.
+/// `sigmoid(g) -> s; mul(g, s) -> t; mul(t, u) -> out`, with factors in any order, becomes one node
+/// `(g, u) -> out`.
 pub fn run(graph: Graph, _: &Caps, _: &Options) -> Result<Graph> {
     let uses = Uses::of(&graph);
     let mut rewrite = Rewrite::default();

@@ -5,6 +5,7 @@ mod gate;
 mod in_place;
 mod prepack;
 mod residual;
+mod rotary;
 mod scales;
 mod uses;
 mod views;
@@ -26,6 +27,7 @@ const PASSES: &[(&str, Pass)] = &[
     ("views", views::run),
     ("residual", residual::run),
     ("gate", gate::run),
+    ("rotary", rotary::run),
 ];
 
 /// Runs all passes in order. A graph that names an operator that is for passes alone is refused.

@@ -7,8 +7,8 @@ use crate::options::Options;
 
 /// A 4-bit layer without a bias whose only reader adds a tensor of the same shape to it adds that tensor itself.
 ///
-/// `linear_q4gsw(x, weight, scales, group, None) -> y; add(y, r, 1) -> z` becomes
-/// `fused.linear_add(x, weight, scales, group, r) -> z`.
+/// `linear_q4gsw(x, weight, scales, group, None) -> y; add(y, r, 1) -> z` becomes one node
+/// `(x, weight, scales, group, r) -> z`.
 pub fn run(graph: Graph, _: &Caps, _: &Options) -> Result<Graph> {
     let uses = Uses::of(&graph);
     let mut rewrite = Rewrite::default();

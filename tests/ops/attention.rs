@@ -7,16 +7,16 @@ use crate::common::model::Running;
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
-const F32_TOLERANCE: (f64, f64) = (1e-4, 1e-3);
-const F16_TOLERANCE: (f64, f64) = (2e-3, 1e-2);
+pub const F32_TOLERANCE: (f64, f64) = (1e-4, 1e-3);
+pub const F16_TOLERANCE: (f64, f64) = (2e-3, 1e-2);
 
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    heads_q: u32,
-    heads_kv: u32,
-    d: u32,
-    seq: u32,
-    capacity: u32,
+pub struct Shape {
+    pub heads_q: u32,
+    pub heads_kv: u32,
+    pub d: u32,
+    pub seq: u32,
+    pub capacity: u32,
 }
 
 /// A program with its caches inside: q, k, v and the position (int64 [1]) in, attention out. Cache rows hold NaN at first.
@@ -40,7 +40,7 @@ fn model(s: Shape, scale: Option<f64>) -> Model {
 }
 
 /// The cache and the formula on the host.
-struct Reference {
+pub struct Reference {
     shape: Shape,
     scale: f64,
     keys: Vec<f64>,
@@ -48,13 +48,13 @@ struct Reference {
 }
 
 impl Reference {
-    fn new(shape: Shape, scale: Option<f64>) -> Reference {
+    pub fn new(shape: Shape, scale: Option<f64>) -> Reference {
         let size = (shape.capacity * shape.heads_kv * shape.d) as usize;
         let scale = scale.unwrap_or(1.0 / f64::from(shape.d).sqrt());
         Reference { shape, scale, keys: vec![f64::NAN; size], values: vec![f64::NAN; size] }
     }
 
-    fn step(&mut self, q: &Data, k: &Data, v: &Data, pos: usize) -> Vec<f64> {
+    pub fn step(&mut self, q: &Data, k: &Data, v: &Data, pos: usize) -> Vec<f64> {
         let (hq, hkv, d) = (self.shape.heads_q as usize, self.shape.heads_kv as usize, self.shape.d as usize);
         let row = hkv * d;
         self.keys[pos * row..][..k.values.len()].copy_from_slice(&k.values);
@@ -78,7 +78,7 @@ impl Reference {
     }
 }
 
-fn inputs(s: Shape, seq: u32, range: f64, seed: u64) -> [Data; 3] {
+pub fn inputs(s: Shape, seq: u32, range: f64, seed: u64) -> [Data; 3] {
     let make = |heads, n| Data::random(DType::F32, &[1, seq, heads, s.d], (-range, range), seed * 10 + n);
     [make(s.heads_q, 1), make(s.heads_kv, 2), make(s.heads_kv, 3)]
 }
@@ -102,11 +102,11 @@ fn replay(s: Shape, calls: &[(u32, usize)], options: &Options, profile: Profile,
 }
 
 /// True where cooperative matrices multiply halves.
-fn halves(running: &Running) -> bool {
+pub fn halves(running: &Running) -> bool {
     !running.program.gpu().caps().coop.is_empty()
 }
 
-fn shape(heads_q: u32, heads_kv: u32, d: u32, seq: u32, capacity: u32) -> Shape {
+pub fn shape(heads_q: u32, heads_kv: u32, d: u32, seq: u32, capacity: u32) -> Shape {
     Shape { heads_q, heads_kv, d, seq, capacity }
 }
 

@@ -1,8 +1,12 @@
 //! What passes make of groups of operators, against an f64 loop for the whole group.
 
 use executorch_webgpu::graph::DType;
+use executorch_webgpu::ops::SILU_MUL;
+use executorch_webgpu::ops::attention::ROTARY;
+use executorch_webgpu::ops::linear::LINEAR_ADD;
 use executorch_webgpu::options::Options;
 
+use crate::attention::{F16_TOLERANCE, F32_TOLERANCE, Reference, Shape, halves, inputs, shape};
 use crate::cases::FLOATS;
 use crate::common::model::Running;
 use crate::common::writer::Id;
@@ -47,7 +51,7 @@ fn a_layer_and_its_residual() {
             for force_gemm in ways(profile) {
                 let options = Options { force_gemm, ..Options::default() };
                 let mut running = m.load_with(options, profile).unwrap();
-                assert_fused(&running, "fused.linear_add");
+                assert_fused(&running, LINEAR_ADD);
                 for rows_now in [70, 17, 9, 4, 1] {
                     let (x, r) = (rows(&x, rows_now), rows(&r, rows_now));
                     let mut want = product(&x.values, &w.dense, (rows_now, n, k));
@@ -89,9 +93,118 @@ fn a_gate() {
             let silu = |x: f64| x / (1.0 + (-x).exp());
             let want: Vec<f64> = g.values.iter().zip(&u.values).map(|(&g, &u)| silu(g) * u).collect();
             for profile in PROFILES {
-                assert_fused(&m.load_with(Options::default(), profile).unwrap(), "fused.silu_mul");
+                assert_fused(&m.load_with(Options::default(), profile).unwrap(), SILU_MUL);
             }
             m.check(&[&g, &u], |got| assert_close(&got[0], dims, &want, tolerance(dtype, 1)));
         }
     }
+}
+
+/// How a test rotates: pairs, whose tables a caller gives, or so many leading dimensions of a head as halves.
+#[derive(Clone, Copy, Debug)]
+enum Style {
+    Pairs,
+    Halves(u32),
+}
+
+/// Angles by position and column: columns of pairs stand for two dimensions.
+fn table(rows: u32, columns: u32, style: Style, part: fn(f64) -> f64) -> Data {
+    let angle = |row: u32, column: u32| f64::from(row) * 0.9f64.powi(column as i32);
+    let column = |c: u32| if matches!(style, Style::Halves(_)) { c % (columns / 2) } else { c };
+    let values = (0..rows * columns).map(|i| part(angle(i / columns, column(i % columns)))).collect();
+    Data::f32(&[rows, columns], values)
+}
+
+/// A row of heads rotated at position `pos + row`, from the definition.
+fn rotated(x: &Data, pos: usize, style: Style) -> Data {
+    let (heads, d) = (x.dims[2] as usize, x.dims[3] as usize);
+    let mut out = x.values.clone();
+    for (head, values) in x.values.chunks(d).enumerate() {
+        let position = (pos + head / heads) as f64;
+        let count = if let Style::Halves(rotary) = style { rotary as usize / 2 } else { d / 2 };
+        for j in 0..count {
+            let (a, b) = if let Style::Pairs = style { (2 * j, 2 * j + 1) } else { (j, j + count) };
+            let (sin, cos) = (position * 0.9f64.powi(j as i32)).sin_cos();
+            out[head * d + a] = values[a] * cos - values[b] * sin;
+            out[head * d + b] = values[b] * cos + values[a] * sin;
+        }
+    }
+    Data::f32(&x.dims, out)
+}
+
+/// q, k, v, the position and, for pairs, the rows of the tables in; attention out.
+fn rotary_model(s: Shape, style: Style) -> Model {
+    let mut m = Model::new();
+    let [q, k, v] = [s.heads_q, s.heads_kv, s.heads_kv].map(|heads| m.input(DType::F32, &[1, s.seq, heads, s.d]));
+    let position = m.input(DType::I64, &[1]);
+    let (zero, pos) = (m.int(0), m.symint());
+    m.op("et_vk.select_as_symint.default", &[position, zero, zero, pos]);
+    let turned = [s.heads_q, s.heads_kv].map(|heads| m.tensor(DType::F32, &[1, s.seq, heads, s.d]));
+    let outputs = m.list(&turned);
+    match style {
+        Style::Pairs => {
+            let tables = [(); 2].map(|()| m.input(DType::F32, &[s.seq, s.d / 2]));
+            m.op("et_vk.apply_rotary_emb.default", &[q, k, tables[0], tables[1], outputs]);
+        }
+        Style::Halves(rotary) => {
+            let tables = [f64::cos, f64::sin].map(|part| m.constant(&table(s.capacity, rotary, style, part)));
+            m.op("et_vk.apply_rotary_emb_hf.default", &[q, k, tables[0], tables[1], pos, outputs]);
+        }
+    }
+    let cache = [1, s.capacity, s.heads_kv, s.d];
+    let unused = Data::f32(&cache, vec![f64::NAN; cache.iter().product::<u32>() as usize]);
+    let (k_cache, v_cache) = (m.constant(&unused), m.constant(&unused));
+    let out = m.tensor(DType::F32, &[1, s.seq, s.heads_q, s.d]);
+    let (one, none, causal) = (m.int(1), m.null(), m.boolean(true));
+    let [q, k] = turned;
+    m.op("sdpa_with_kv_cache.default", &[q, k, v, k_cache, v_cache, pos, one, none, none, causal, none, out]);
+    m.output(out);
+    m
+}
+
+#[test]
+fn a_rotary_embedding_and_its_attention() {
+    for (s, style) in [
+        (shape(4, 2, 8, 17, 96), Style::Pairs),
+        (shape(3, 3, 20, 17, 96), Style::Pairs),
+        (shape(6, 1, 64, 17, 700), Style::Halves(64)),
+        (shape(2, 2, 12, 17, 96), Style::Halves(8)),
+    ] {
+        for enable_f16_kv_cache in [false, true] {
+            for profile in PROFILES {
+                let options = Options { enable_f16_kv_cache, ..Options::default() };
+                let mut running = rotary_model(s, style).load_with(options, profile).unwrap();
+                assert_fused(&running, ROTARY[usize::from(matches!(style, Style::Halves(_)))]);
+                let mut reference = Reference::new(s, None);
+                for (index, (seq, pos)) in [(17, 0), (1, 17), (3, 18), (1, 21)].into_iter().enumerate() {
+                    running.program.fill_activations(0xFF).unwrap();
+                    let [q, k, v] = inputs(s, seq, 1.0, index as u64 + 1);
+                    let want = reference.step(&rotated(&q, pos, style), &rotated(&k, pos, style), &v, pos);
+                    let position = Data::i64(&[1], &[pos as i64]);
+                    let rows = [f64::cos, f64::sin].map(|part| {
+                        let whole = table(s.capacity, s.d / 2, style, part);
+                        let width = s.d as usize / 2;
+                        Data::f32(&[seq, s.d / 2], whole.values[pos * width..][..seq as usize * width].to_vec())
+                    });
+                    let mut given = vec![&q, &k, &v, &position];
+                    given.extend(rows.iter().filter(|_| matches!(style, Style::Pairs)));
+                    let got = running.run(&given).unwrap();
+                    let tolerance = if enable_f16_kv_cache || halves(&running) { F16_TOLERANCE } else { F32_TOLERANCE };
+                    assert_close(&got[0], &[1, seq, s.heads_q, s.d], &want, tolerance);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_position_outside_the_cache_of_rotated_keys_changes_nothing() {
+    let s = shape(2, 1, 8, 4, 16);
+    let mut running = rotary_model(s, Style::Halves(8)).load().unwrap();
+    let [q, k, v] = inputs(s, 4, 1.0, 1);
+    let mut run = |pos: i64| running.run(&[&q, &k, &v, &Data::i64(&[1], &[pos])]);
+    let first = run(0).unwrap();
+    let text = run(13).unwrap_err().to_string();
+    assert!(text.contains("13 with length 4 is outside 0..16"), "{text}");
+    assert_eq!(run(0).unwrap(), first);
 }

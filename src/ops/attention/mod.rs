@@ -2,8 +2,10 @@
 
 mod choose;
 mod coop;
+mod rotary;
 
 pub use choose::{Split, choose};
+pub use rotary::{INTERNAL, ROTARY};
 
 use super::{DynInt, FLOATS, Lower, Op, Operand, Params};
 use crate::error::Result;
@@ -11,9 +13,13 @@ use crate::graph::Value;
 use crate::shader::{Access, Kernel, RoleType};
 use crate::source;
 
+/// Attention that first writes its keys and values to the cache: `(q, k, v, K cache, V cache, position, length, mask, dropout,
+/// causal, scale) -> out`.
+pub const SDPA: &str = "sdpa_with_kv_cache.default";
+
 /// Rows of this family.
 pub const OPS: &[Op] = &[
-    Op::new("sdpa_with_kv_cache.default", FLOATS, sdpa_with_kv_cache)
+    Op::new(SDPA, FLOATS, sdpa_with_kv_cache)
         .writes(&[3, 4])
         .notes("causal; batch 1; head size a multiple of 4 up to 256"),
     Op::new("update_cache.default", FLOATS, update_cache).writes(&[1]).notes("batch 1"),
@@ -71,6 +77,14 @@ struct Attention {
 }
 
 fn sdpa_with_kv_cache(lower: &mut Lower<'_>) -> Result<()> {
+    let (attention, [k, v]) = arguments(lower)?;
+    append(lower, k, attention.k_cache, attention.pos)?;
+    append(lower, v, attention.v_cache, attention.pos)?;
+    attend(lower, &attention)
+}
+
+/// The attention that the arguments ask for, and the new keys and values.
+fn arguments(lower: &mut Lower<'_>) -> Result<(Attention, [Operand; 2])> {
     let [q, k, v] = [lower.tensor(0)?, lower.tensor(1)?, lower.tensor(2)?];
     let [k_cache, v_cache] = [lower.tensor(3)?, lower.tensor(4)?];
     let pos = lower.dyn_int(5)?;
@@ -93,9 +107,7 @@ fn sdpa_with_kv_cache(lower: &mut Lower<'_>) -> Result<()> {
     let scale = lower.double_or(10, 1.0 / f64::from(d).sqrt())? as f32;
     let out = lower.output(0, q.dims)?;
     lower.expect_floating_output()?;
-    append(lower, k, k_cache, pos)?;
-    append(lower, v, v_cache, pos)?;
-    attend(lower, &Attention { q, k_cache, v_cache, out, pos, scale, seq, heads_q, heads_kv, d, capacity })
+    Ok((Attention { q, k_cache, v_cache, out, pos, scale, seq, heads_q, heads_kv, d, capacity }, [k, v]))
 }
 
 fn refuse_other_forms(lower: &mut Lower<'_>) -> Result<()> {

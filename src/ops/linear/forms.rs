@@ -8,7 +8,7 @@ use crate::ops::{FLOATS, Lower, Op, Operand};
 /// The 4-bit layer: `(x, weight, scales, group, bias or None) -> out`.
 pub const LINEAR_Q4: &str = "et_vk.linear_q4gsw.default";
 /// The 4-bit layer that adds a tensor of its result's shape: `(x, weight, scales, group, addend) -> out`.
-pub const LINEAR_ADD: &str = "fused.linear_add";
+pub const LINEAR_ADD: &str = "et_vk.linear_q4gsw.default+aten.add.Tensor";
 
 /// Rows that only passes name.
 pub const INTERNAL: &[Op] = &[Op::new(LINEAR_ADD, FLOATS, linear_add)];
