@@ -4,7 +4,7 @@ use super::convert::to_device;
 use super::host::DataSource;
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, BufferRange, Gpu, Memory, MemoryKind};
-use crate::graph::{Constant, Tensor, ValueId};
+use crate::graph::{Constant, Graph, Tensor, ValueId};
 use crate::ops::Bind;
 use crate::plan::{NONE, Plan, Storage, StorageKind};
 use crate::shader::Elem;
@@ -118,22 +118,34 @@ fn upload(
     kind: MemoryKind,
     (payload, data): (&[u8], &dyn DataSource),
 ) -> Result<Vec<Buffer>> {
-    let Some(tensor) = plan.graph.tensor(storage.owner) else { return Ok(Vec::new()) };
-    let constant = tensor.constant.and_then(|c| plan.graph.constants.get(c as usize));
     let mut run = Run { gpu, buffers: Vec::new(), block: storage.block, written: 0 };
-    let mut fill = |bytes: &[u8], name: &str| {
-        let bytes = content(bytes, tensor, name)?;
-        run.reserve(kind, storage.bytes, &plan.graph.describe(storage.owner))?;
-        stream(bytes, tensor, Elem::of(tensor.dtype, gpu.caps().f16), |piece| run.write(piece))
-    };
-    match constant {
-        Some(Constant::Named { key }) => data.with(key, &mut |bytes| fill(bytes, key))?,
-        Some(Constant::Inline { offset, available }) => {
-            fill(payload.get(*offset..offset + available).unwrap_or_default(), "inline constant")?;
+    for part in parts(&plan.graph, storage.owner) {
+        let Some(tensor) = plan.graph.tensor(part) else { continue };
+        let mut fill = |bytes: &[u8], name: &str| {
+            let bytes = content(bytes, tensor, name)?;
+            if run.buffers.is_empty() {
+                run.reserve(kind, storage.bytes, &plan.graph.describe(storage.owner))?;
+            }
+            stream(bytes, tensor, Elem::of(tensor.dtype, gpu.caps().f16), |piece| run.write(piece))
+        };
+        match tensor.constant.and_then(|c| plan.graph.constants.get(c as usize)) {
+            Some(Constant::Named { key }) => data.with(key, &mut |bytes| fill(bytes, key))?,
+            Some(Constant::Inline { offset, available }) => {
+                fill(payload.get(*offset..offset + available).unwrap_or_default(), "inline constant")?;
+            }
+            Some(Constant::Empty | Constant::Joined(_)) | None => fill(&[], "empty constant")?,
         }
-        Some(Constant::Empty) | None => fill(&[], "empty constant")?,
     }
     Ok(run.buffers)
+}
+
+/// The tensors whose bytes a constant holds: its own, or those that are joined in it.
+fn parts(graph: &Graph, id: ValueId) -> Vec<ValueId> {
+    let constant = graph.tensor(id).and_then(|tensor| graph.constants.get(tensor.constant? as usize));
+    match constant {
+        Some(Constant::Joined(parts)) => parts.clone(),
+        _ => vec![id],
+    }
 }
 
 /// Buffers of `block` bytes each that are written as one.

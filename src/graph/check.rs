@@ -1,4 +1,4 @@
-use super::{Graph, Value, ValueId};
+use super::{Constant, Graph, Value, ValueId};
 use crate::error::{Error, Result};
 
 /// Arguments of all nodes together, lists expanded, that a graph may have. Far above any real program; it keeps a small
@@ -29,6 +29,11 @@ impl Graph {
                 _ => {}
             }
         }
+        for constant in &self.constants {
+            if let Constant::Joined(parts) = constant {
+                parts.iter().try_for_each(|&part| self.check_part(part))?;
+            }
+        }
         self.check_size()?;
         self.check_order()
     }
@@ -46,6 +51,16 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    fn check_part(&self, part: ValueId) -> Result<()> {
+        let constant = self.tensor(part).and_then(|tensor| self.constants.get(tensor.constant? as usize));
+        match constant {
+            Some(Constant::Joined(_)) | None => {
+                Err(Error::Payload(format!("{} is part of a constant", self.describe(part))))
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     fn in_range(&self, id: ValueId, what: &str) -> Result<()> {
@@ -108,7 +123,7 @@ fn mark(defined: &mut [bool], id: ValueId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Constant, DType, Dims, Node, Tensor};
+    use super::super::{DType, Dims, Node, Tensor};
     use super::*;
 
     fn tensor(constant: Option<u32>) -> Value {

@@ -79,6 +79,8 @@ pub enum Constant {
         /// Bytes from there to the end of the payload's data section.
         available: usize,
     },
+    /// What the device holds of other constants, one after the other.
+    Joined(Vec<ValueId>),
     /// No bytes at all: the constant of a tensor without elements.
     Empty,
 }
