@@ -1,14 +1,20 @@
 // out[m, n] = sum_k x[m, k] * w[n, k] + bias for MB rows m and 4-bit weights: a team of SPLIT subgroups shares NR columns n at a
-// time and cuts the sum along k. An invocation keeps the activations of its own run of WORDS octets (`take_x`) and multiplies
+// time and cuts the sum along k. With NORM, rows are normalised: their squares are summed as they are taken. With GATED there are
+// twice n columns, and out[m, n] = silu(y[m, n]) * y[m, p.n + n]. An invocation keeps the activations of its own run of WORDS octets (`take_x`) and multiplies
 // them with the packed words of column after column, BLOCKS times NR of them; the next words are on their way meanwhile.
 const TEAM: u32 = SPLIT * LANES;
 const TEAMS: u32 = SUBGROUPS / SPLIT;
 const COUNT: u32 = NR * MB;
+// Columns of the result that a team computes together, and how many sums they are.
+const WIDE: u32 = select(NR, NR / 2u, GATED);
+const RESULTS: u32 = WIDE * MB;
+// What a subgroup leaves for its team: sums, then the squares of each row.
+const LEFT: u32 = COUNT + select(0u, MB, NORM);
 // Lanes that hold the same value in the end.
 const SAME: u32 = LANES / COUNT;
 const STEPS: u32 = BLOCKS * CHUNKS;
 
-var<workgroup> parts: array<f32, SUBGROUPS * COUNT>;
+var<workgroup> parts: array<f32, SUBGROUPS * LEFT>;
 
 struct Fetched { words: array<Words, NR>, scale: array<f32, NR> }
 
@@ -17,17 +23,18 @@ fn fetch(col: u32, step: u32, member: u32) -> Fetched {
     var f: Fetched;
     let run = step % CHUNKS * TEAM + member;
     let inside = WHOLE || run < RUNS;
-    let at = col * RUNS + select(RUNS - 1u, run, inside);
-    let scale_at = col * SCALE_N + select(RUNS - 1u, run, inside) * WORDS * 8u / GROUP * SCALE_K;
+    let near = select(RUNS - 1u, run, inside);
+    let scale_at = near * WORDS * 8u / GROUP * SCALE_K;
     for (var r = 0u; r < NR; r++) { // unroll
-        f.words[r] = weight[at + r * RUNS];
-        f.scale[r] = select(0.0, load_scales(scale_at + r * SCALE_N), inside);
+        let c = col + select(r, p.n + r - WIDE, GATED && r >= WIDE);
+        f.words[r] = weight[c * RUNS + near];
+        f.scale[r] = select(0.0, load_scales(scale_at + c * SCALE_N), inside);
     }
     return f;
 }
 
 // The block that a step belongs to; the last ones move back to end with the last column.
-fn column(first: u32, step: u32) -> u32 { return min(first + step / CHUNKS * NR, p.n - NR); }
+fn column(first: u32, step: u32) -> u32 { return min(first + step / CHUNKS * WIDE, p.n - WIDE); }
 
 // One of two values, the other lane's share added.
 fn fold(a: f32, b: f32, lane: u32, bit: u32) -> f32 {
@@ -47,10 +54,15 @@ fn gather(values: ptr<function, array<f32, COUNT>>, lane: u32) -> f32 {
     return sum;
 }
 
-fn deliver(row0: u32, col: u32, i: u32, sum: f32) {
+// Result i of the columns from col on; `gated` is the sum that it gates.
+fn deliver(row0: u32, col: u32, i: u32, sum: f32, gated: f32, squares: f32) {
     let m = row0 + i % MB;
     let n = col + i / MB;
-    if (m < p.m) { store_out(m * p.width + n, epilogue(m, n, sum)); }
+    if (m >= p.m || i >= RESULTS) { return; }
+    let scale = select(1.0, inverseSqrt(squares / f32(p.k) + p.eps), NORM);
+    var v = epilogue(m, n, sum * scale);
+    if (GATED) { v = v / (1.0 + exp(-v)) * epilogue(m, n + p.n, gated * scale); }
+    put(m, n, v);
 }
 
 @compute @workgroup_size(SUBGROUPS * LANES)
@@ -64,7 +76,7 @@ fn main(
     let row0 = tile / p.tiles_n * MB;
     let team = subgroup / SPLIT;
     let member = subgroup % SPLIT * LANES + lane;
-    let first = (tile % p.tiles_n * TEAMS + team) * (NR * BLOCKS);
+    let first = (tile % p.tiles_n * TEAMS + team) * (WIDE * BLOCKS);
     var next = fetch(column(first, 0u), 0u, member);
     if (CHUNKS == 1u) { take_x(row0, member); }
     var sums: array<f32, COUNT>;
@@ -84,15 +96,29 @@ fn main(
             let col = column(first, step);
             let sum = gather(&sums, lane);
             for (var i = 0u; i < COUNT; i++) { sums[i] = 0.0; } // unroll
+            // Those of the row of the sum that this lane has.
+            var squares = 0.0;
+            for (var m = 0u; m < MB; m++) { squares = select(squares, squares_of(m), lane / SAME % MB == m); } // unroll
             if (SPLIT == 1u) {
-                if (lane % SAME == 0u) { deliver(row0, col, lane / SAME, sum); }
+                let i = lane / SAME;
+                var gated = 0.0;
+                if (GATED) { gated = subgroupShuffleXor(sum, LANES / 2u); }
+                if (lane % SAME == 0u) { deliver(row0, col, i, sum, gated, squares); }
             } else {
-                if (lane % SAME == 0u) { parts[subgroup * COUNT + lane / SAME] = sum; }
+                if (lane % SAME == 0u) { parts[subgroup * LEFT + lane / SAME] = sum; }
+                if (NORM && lane % SAME == 0u && lane / SAME < MB) { parts[subgroup * LEFT + COUNT + lane / SAME] = squares; }
                 workgroupBarrier();
-                if (member < COUNT) {
+                if (member < RESULTS) {
+                    let base = team * SPLIT * LEFT;
                     var total = 0.0;
-                    for (var s = 0u; s < SPLIT; s++) { total += parts[(team * SPLIT + s) * COUNT + member]; } // unroll
-                    deliver(row0, col, member, total);
+                    var gated = 0.0;
+                    var whole = 0.0;
+                    for (var s = 0u; s < SPLIT; s++) { // unroll
+                        total += parts[base + s * LEFT + member];
+                        if (GATED) { gated += parts[base + s * LEFT + RESULTS + member]; }
+                        if (NORM) { whole += parts[base + s * LEFT + COUNT + member % MB]; }
+                    }
+                    deliver(row0, col, member, total, gated, whole);
                 }
                 if (BLOCKS > 1u) { workgroupBarrier(); }
             }

@@ -24,7 +24,7 @@ fn take_x(row0: u32, run: u32) {
         var x: array<vec4<f32>, WORDS * 2u>;
         var most = 0u;
         for (var i = 0u; i < WORDS * 2u; i++) { // unroll
-            x[i] = x4(base, run * WORDS * 8u + i * 4u);
+            x[i] = taken(m, base, run * WORDS * 8u + i * 4u);
             let size = bitcast<vec4<u32>>(x[i]) & vec4<u32>(0x7fffffffu);
             most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
         }

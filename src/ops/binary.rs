@@ -40,7 +40,7 @@ pub const LOGICAL: &[Op] = &[
 pub const SILU_MUL: &str = "aten.sigmoid.default+aten.mul.Tensor";
 
 /// Rows that only passes name.
-pub const INTERNAL: &[Op] = &[Op::new(SILU_MUL, FLOATS, plain).formula("a / (1.0 + exp(-a)) * b")];
+pub const INTERNAL: &[Op] = &[Op::new(SILU_MUL, FLOATS, plain).formula(SILU)];
 
 /// Bit operations.
 pub const BITWISE: &[Op] = &[
@@ -53,7 +53,14 @@ pub const SELECT: &[Op] = &[Op::new("aten.where.self", &[DType::Bool, DType::U8]
     .formula(SELECTION)
     .notes("the types are those of the condition")];
 
+const SILU: &str = "a / (1.0 + exp(-a)) * b";
 const SELECTION: &str = "select(b, a, cond != C())";
+
+/// Adds the step `out = silu(gate) * up`.
+pub(super) fn silu_mul(lower: &mut Lower<'_>, gate: Operand, up: Operand, out: Operand) -> Result<()> {
+    let inputs = [("a", Input::Tensor(gate)), ("b", Input::Tensor(up))];
+    map(lower, out, &Map { formula: SILU, inputs: &inputs, compute: "f32", scalars: [0.0; 2] })
+}
 
 fn plain(lower: &mut Lower<'_>) -> Result<()> {
     let inputs = operands(lower)?;

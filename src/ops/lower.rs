@@ -314,6 +314,12 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
+    /// A step of this node that does exactly this to `x`, if there is one.
+    pub fn done(&self, kernel: &Kernel, x: Bind, params: &Params) -> Option<&Step> {
+        let same = |step: &&Step| step.kernel == *kernel && step.binds.first() == Some(&x) && step.params == params.0;
+        self.answer.steps.iter().find(same)
+    }
+
     /// Adds a dispatch of `groups` workgroups, folded to two dimensions when one cannot hold them.
     pub fn step(&mut self, kernel: Kernel, binds: &[Bind], params: Params, groups: u64) -> Result<()> {
         let limit = u64::from(self.env.caps.max_groups);

@@ -30,6 +30,7 @@ mod view;
 
 pub use binary::SILU_MUL;
 pub use lower::{Bind, Bound, DynInt, Env, Lower, Lowered, Operand, Params, Step};
+pub use norm::RMS_NORM;
 pub use rope::ROPE;
 pub use table::{INTERNAL, TABLE, find};
 

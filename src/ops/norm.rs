@@ -7,8 +7,7 @@ use crate::shader::Kernel;
 use crate::source;
 
 /// Rows of this family.
-pub const OPS: &[Op] =
-    &[Op::new("et_vk.rms_norm.default", FLOATS, rms), Op::new("aten.native_layer_norm.default", FLOATS, layer)];
+pub const OPS: &[Op] = &[Op::new(RMS_NORM, FLOATS, rms), Op::new("aten.native_layer_norm.default", FLOATS, layer)];
 
 /// The rows of a tensor: its trailing dimensions that are normalised together.
 struct Rows {
@@ -18,11 +17,29 @@ struct Rows {
     eps: f64,
 }
 
+/// The root mean square norm: `(x, weight or None, eps or None) -> out`.
+pub const RMS_NORM: &str = "et_vk.rms_norm.default";
+
 fn rms(lower: &mut Lower<'_>) -> Result<()> {
     let x = lower.tensor(0)?;
-    let weight = lower.optional_tensor(1)?;
-    let eps = lower.double_or(2, f64::from(f32::EPSILON))?;
+    let (weight, eps) = rms_arguments(lower)?;
     let out = lower.output(0, x.dims)?;
+    rms_rows(lower, x, weight, eps, out)
+}
+
+/// Arguments weight and eps.
+pub(super) fn rms_arguments(lower: &Lower<'_>) -> Result<(Option<Operand>, f64)> {
+    Ok((lower.optional_tensor(1)?, lower.double_or(2, f64::from(f32::EPSILON))?))
+}
+
+/// Adds the step that normalises rows.
+pub(super) fn rms_rows(
+    lower: &mut Lower<'_>,
+    x: Operand,
+    weight: Option<Operand>,
+    eps: f64,
+    out: Operand,
+) -> Result<()> {
     let rows = Rows { x, out, width: x.dims.last(), eps };
     let kernel = kernel(lower, &rows).flag("CENTER", false).function("fn keep(row: u32, mean: f32, scale: f32) {}");
     run(lower, kernel, &rows, [weight, None], &[])

@@ -3,6 +3,7 @@
 mod f16_cache;
 mod gate;
 mod in_place;
+mod layers;
 mod prepack;
 mod residual;
 mod rotary;
@@ -27,6 +28,7 @@ const PASSES: &[(&str, Pass)] = &[
     ("views", views::run),
     ("residual", residual::run),
     ("gate", gate::run),
+    ("layers", layers::run),
     ("rotary", rotary::run),
 ];
 

@@ -93,6 +93,13 @@ impl Model {
         self.payload.calls.push((name.into(), args.to_vec()));
     }
 
+    /// The same model without outputs.
+    pub fn without_outputs(mut self) -> Model {
+        self.payload.outputs.clear();
+        self.output_types.clear();
+        self
+    }
+
     /// Makes a value an output; its host type is the tensor's own.
     pub fn output(&mut self, id: Id) {
         let dtype = match self.payload.values[id] {

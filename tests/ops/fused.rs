@@ -3,7 +3,7 @@
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::ops::SILU_MUL;
 use executorch_webgpu::ops::attention::ROTARY;
-use executorch_webgpu::ops::linear::LINEAR_ADD;
+use executorch_webgpu::ops::linear::{LINEAR_ADD, NORM_GATE, NORM_LAYERS};
 use executorch_webgpu::options::Options;
 
 use crate::attention::{F16_TOLERANCE, F32_TOLERANCE, Reference, Shape, halves, inputs, shape};
@@ -98,6 +98,142 @@ fn a_gate() {
             m.check(&[&g, &u], |got| assert_close(&got[0], dims, &want, tolerance(dtype, 1)));
         }
     }
+}
+
+const EPS: f64 = 1e-5;
+
+/// Adds a norm of rows of `k`; returns its result.
+fn norm(m: &mut Model, x: Id, dims: &[u32], weight: Option<&Data>) -> Id {
+    let weight = weight.map(|weight| m.constant(weight)).unwrap_or_else(|| m.null());
+    let (eps, y) = (m.double(EPS), m.tensor(DType::F32, dims));
+    m.op("et_vk.rms_norm.default", &[x, weight, eps, y]);
+    y
+}
+
+fn normalised(x: &Data, weight: Option<&Data>) -> Vec<f64> {
+    let k = x.dims[1] as usize;
+    let row = |row: &[f64]| -> Vec<f64> {
+        let scale = 1.0 / (row.iter().map(|v| v * v).sum::<f64>() / k as f64 + EPS).sqrt();
+        row.iter().enumerate().map(|(i, v)| v * scale * weight.map_or(1.0, |weight| weight.values[i])).collect()
+    };
+    x.values.chunks(k).flat_map(row).collect()
+}
+
+/// A norm and layers of these widths, all with a bias or none; up to 70 rows.
+struct Normed {
+    model: Model,
+    x: Data,
+    weight: Option<Data>,
+    layers: Vec<(q4::Q4, Option<Data>, u32)>,
+}
+
+impl Normed {
+    fn new(k: u32, group: u32, widths: &[u32], is_plain: bool) -> Normed {
+        let x = Data::random(DType::F32, &[70, k], (-3.0, 3.0), 1);
+        let weight = (!is_plain).then(|| Data::random(DType::F32, &[k], (0.5, 1.5), 2));
+        let layer_of = |(seed, &n): (usize, &u32)| {
+            let seed = seed as u64 + 10;
+            let bias = (!is_plain).then(|| Data::random(DType::F32, &[n], (-1.0, 1.0), seed));
+            (q4::random(n, k, group, seed), bias, n)
+        };
+        let layers: Vec<_> = widths.iter().enumerate().map(layer_of).collect();
+        let mut m = Model::new();
+        let input = m.input(DType::F32, &[70, k]);
+        let h = norm(&mut m, input, &[70, k], weight.as_ref());
+        for (w, bias, n) in &layers {
+            let y = layer(&mut m, h, w, bias.as_ref(), &[70, *n]);
+            m.output(y);
+        }
+        Normed { model: m, x, weight, layers }
+    }
+
+    /// What the layers give.
+    fn want(&self) -> Vec<Vec<f64>> {
+        let (m, k) = (self.x.dims[0], self.x.dims[1]);
+        let h = normalised(&self.x, self.weight.as_ref());
+        let layer = |(w, bias, n): &(q4::Q4, Option<Data>, u32)| {
+            let mut y = product(&h, &w.dense, (m, *n, k));
+            y.iter_mut().enumerate().for_each(|(i, y)| *y += bias.as_ref().map_or(0.0, |b| b.values[i % *n as usize]));
+            y
+        };
+        self.layers.iter().map(layer).collect()
+    }
+}
+
+/// Runs a model at several numbers of rows in every way, and compares all its results.
+#[track_caller]
+fn check_rows(model: &Model, op: &str, x: &Data, widths: &[u32], want: &[Vec<f64>]) {
+    for profile in PROFILES {
+        for force_gemm in ways(profile) {
+            let options = Options { force_gemm, ..Options::default() };
+            let mut running = model.load_with(options, profile).unwrap();
+            assert_fused(&running, op);
+            for count in [70, 9, 7, 4, 2, 1] {
+                let x = rows(x, count);
+                running.program.fill_activations(0xFF).unwrap();
+                let got = running.run(&[&x]).unwrap();
+                for ((got, want), n) in got.iter().zip(want).zip(widths) {
+                    let (abs, rel) = tolerance_on(&running, x.dims[1]);
+                    assert_close(got, &[count, *n], &want[..(count * n) as usize], (4.0 * abs, rel));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_norm_and_its_layers() {
+    for (k, group, widths, is_plain) in [
+        (64, 32, &[64, 64, 128][..], false),
+        (128, 64, &[192, 64, 64], true),
+        (40, 8, &[33], false),
+        (37, 37, &[10], false),
+        (2048, 32, &[64, 64], false),
+        (256, 32, &[64, 128, 192], true),
+    ] {
+        let case = Normed::new(k, group, widths, is_plain);
+        check_rows(&case.model, NORM_LAYERS, &case.x, widths, &case.want());
+    }
+}
+
+#[test]
+fn a_norm_and_its_gate() {
+    for (k, group, n, is_plain) in
+        [(64, 32, 192, false), (128, 64, 64, true), (2048, 32, 64, false), (96, 32, 448, true)]
+    {
+        let case = Normed::new(k, group, &[n, n], is_plain);
+        for up_first in [false, true] {
+            let mut m = case.model.clone();
+            let mut layers = std::mem::take(&mut m.payload.outputs);
+            if up_first {
+                layers.reverse();
+            }
+            let [s, t, out] = [(); 3].map(|()| m.tensor(DType::F32, &[70, n]));
+            m.op("aten.sigmoid.default", &[layers[0], s]);
+            m.op("aten.mul.Tensor", &[s, layers[0], t]);
+            m.op("aten.mul.Tensor", &[t, layers[1], out]);
+            let mut gate = m.without_outputs();
+            gate.output(out);
+            let mut layers = case.want();
+            if up_first {
+                layers.reverse();
+            }
+            let silu = |x: f64| x / (1.0 + (-x).exp());
+            let want = layers[0].iter().zip(&layers[1]).map(|(&g, &u)| silu(g) * u).collect();
+            check_rows(&gate, NORM_GATE, &case.x, &[n], &[want]);
+        }
+    }
+}
+
+#[test]
+fn many_layers_are_normed_in_one_step() {
+    let case = Normed::new(64, 32, &[64, 64, 64], true);
+    let running = case.model.load().unwrap();
+    let plan = running.program.plan();
+    let names: Vec<&str> = plan.probes[0].lowered[0].steps.iter().map(|step| step.kernel.body.name()).collect();
+    assert_eq!(names.iter().filter(|name| **name == "norm").count(), 1, "{names:?}");
+    let halves = names.iter().filter(|name| **name == "half_rows").count();
+    assert!(halves <= 1, "{names:?}");
 }
 
 /// How a test rotates: pairs, whose tables a caller gives, or so many leading dimensions of a head as halves.

@@ -37,7 +37,7 @@ fn decode(plan: &Plan) -> Depth {
 #[test]
 fn a_decode_step_has_few_levels() {
     let plan = plan(&device());
-    assert_eq!(decode(&plan), Depth { steps: 32, levels: 24, waits: 28 });
+    assert_eq!(decode(&plan), Depth { steps: 19, levels: 17, waits: 17 });
 }
 
 #[test]

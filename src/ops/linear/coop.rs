@@ -162,8 +162,6 @@ fn base(
 fn halve(lower: &mut Lower<'_>, product: &Product, fragment: u32, tile: u32, range: Range) -> Result<Halves> {
     const WG: u32 = 128;
     let (rows, width) = (product.m.next_multiple_of(tile), product.k.next_multiple_of(DEPTH));
-    let x = lower.scratch(u64::from(rows) * u64::from(width) * 2);
-    let scale = lower.scratch(u64::from(rows) * 4);
     let kernel = Kernel::new(source!("half_rows"))
         .link(source!("lib/gemm_x"))
         .link(lower.reduction())
@@ -175,6 +173,12 @@ fn halve(lower: &mut Lower<'_>, product: &Product, fragment: u32, tile: u32, ran
         .role("row_scale", RoleType::Array("f32"), Access::Write);
     let params = Params::new().u32(product.k).u32(width).u32(product.m).u32(rows);
     let params = params.f32(range.low).f32(range.high).f32(range.unit);
+    // Layers of one node that take the same activations share their halves.
+    if let Some(&[_, x, scale]) = lower.done(&kernel, product.x.into(), &params).map(|step| &step.binds[..]) {
+        return Ok(Halves { x, scale });
+    }
+    let x = lower.scratch(u64::from(rows) * u64::from(width) * 2);
+    let scale = lower.scratch(u64::from(rows) * 4);
     lower.step(kernel, &[product.x.into(), x, scale], params, u64::from(rows))?;
     Ok(Halves { x, scale })
 }

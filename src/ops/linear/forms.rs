@@ -1,5 +1,6 @@
 //! The operators that are products: how each one's arguments become a [`Product`].
 
+use super::layers::{self, NORM_GATE, NORM_LAYERS};
 use super::{Product, WeightLayout, Weights, lower_product};
 use crate::error::Result;
 use crate::graph::{DType, Dims};
@@ -11,7 +12,11 @@ pub const LINEAR_Q4: &str = "et_vk.linear_q4gsw.default";
 pub const LINEAR_ADD: &str = "et_vk.linear_q4gsw.default+aten.add.Tensor";
 
 /// Rows that only passes name.
-pub const INTERNAL: &[Op] = &[Op::new(LINEAR_ADD, FLOATS, linear_add)];
+pub const INTERNAL: &[Op] = &[
+    Op::new(LINEAR_ADD, FLOATS, linear_add),
+    Op::new(NORM_LAYERS, FLOATS, layers::side_by_side),
+    Op::new(NORM_GATE, FLOATS, layers::gated),
+];
 
 /// Rows of this family.
 pub const OPS: &[Op] = &[
@@ -23,7 +28,7 @@ pub const OPS: &[Op] = &[
 ];
 
 /// Shape of `x` with `n` in place of its last dimension, and the number of rows before it.
-fn replace_last(lower: &Lower<'_>, x: Operand, n: u32) -> Result<(Dims, u32)> {
+pub(super) fn replace_last(lower: &Lower<'_>, x: Operand, n: u32) -> Result<(Dims, u32)> {
     let rank = x.dims.len();
     let Some(last) = rank.checked_sub(1) else { return Err(lower.refuse("its input has rank 0")) };
     let rows = x.dims.iter().take(last).product();
@@ -34,7 +39,7 @@ fn sizes<const N: usize>(lower: &Lower<'_>, x: Operand, what: &str) -> Result<[u
     <[u32; N]>::try_from(&x.dims[..]).map_err(|_| lower.refuse(format!("{what} is {}, expected rank {N}", x.dims)))
 }
 
-fn float(lower: &Lower<'_>, x: Operand, what: &str) -> Result<Operand> {
+pub(super) fn float(lower: &Lower<'_>, x: Operand, what: &str) -> Result<Operand> {
     if x.elem.is_float() {
         return Ok(x);
     }
@@ -43,12 +48,8 @@ fn float(lower: &Lower<'_>, x: Operand, what: &str) -> Result<Operand> {
 
 fn linear_q4gsw(lower: &mut Lower<'_>) -> Result<()> {
     let product = q4_product(lower)?;
-    let bias = lower.optional_tensor(4)?;
-    if let Some(bias) = bias.filter(|b| b.dims.numel() < product.n || !b.elem.is_float()) {
-        let (dtype, dims, n) = (bias.dtype, bias.dims, product.n);
-        return Err(lower.refuse(format!("the bias is {dtype} {dims}, expected {n} numbers")));
-    }
-    lower_product(lower, Product { bias: bias.map(|b| (b, 0, 1)), ..product })
+    let bias = q4_bias(lower, 4, product.n)?;
+    lower_product(lower, Product { bias, ..product })
 }
 
 /// Equal bounds are equal shapes: the exporter fixes every dimension that repeats.
@@ -64,10 +65,28 @@ fn linear_add(lower: &mut Lower<'_>) -> Result<()> {
 
 /// The product of arguments x, weight, scales, group, without a bias; its result is output 0.
 fn q4_product(lower: &mut Lower<'_>) -> Result<Product> {
-    let (x, packed, scales) = (lower.tensor(0)?, lower.tensor(1)?, lower.tensor(2)?);
-    let (x, scales) = (float(lower, x, "the input")?, float(lower, scales, "scales")?);
-    let group = lower.int(3)?;
-    let k = x.dims.last();
+    let x = lower.tensor(0)?;
+    let x = float(lower, x, "the input")?;
+    let declared = lower.declared_output(0)?.last();
+    let weights = q4_weights(lower, 1, x.dims.last(), declared)?;
+    let (dims, m) = replace_last(lower, x, declared)?;
+    let out = lower.output(0, dims)?;
+    Ok(q4_layer(weights, x, m, declared, out))
+}
+
+/// The product of `x`, as `m` rows, with `n` columns of 4-bit weights, without a bias.
+pub(super) fn q4_layer(weights: Weights, x: Operand, m: u32, n: u32, out: Operand) -> Product {
+    let (k, x_batch, w_batch, batch) = (x.dims.last(), 0, 0, 1);
+    let (bias, alpha, beta) = (None, 1.0, 1.0);
+    Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out }
+}
+
+/// Arguments weight, scales and group, from argument `first` on, for sums of `k` and a width of `declared`; packed rows
+/// beyond it are padding.
+pub(super) fn q4_weights(lower: &mut Lower<'_>, first: usize, k: u32, declared: u32) -> Result<Weights> {
+    let (packed, scales) = (lower.tensor(first)?, lower.tensor(first + 1)?);
+    let scales = float(lower, scales, "scales")?;
+    let group = lower.int(first + 2)?;
     let [n, width] = sizes(lower, packed, "the packed weight")?;
     let [groups, padded] = sizes(lower, scales, "scales")?;
     if !matches!(packed.dtype, DType::U8 | DType::I8) || width != k.div_ceil(8) * 4 {
@@ -81,17 +100,19 @@ fn q4_product(lower: &mut Lower<'_>) -> Result<Product> {
     if u64::from(groups) * u64::from(group) < u64::from(k) {
         return Err(lower.refuse(format!("{groups} groups of {group} do not cover K = {k}")));
     }
-    // The layer's width is the output's; packed rows beyond it are padding.
-    let declared = lower.declared_output(0)?.last();
     if declared > n || declared > padded {
         return Err(lower.refuse(format!("{declared} outputs, but {n} packed rows and {padded} scales a group")));
     }
-    let (dims, m) = replace_last(lower, x, declared)?;
-    let out = lower.output(0, dims)?;
-    let weights = Weights::Q4 { packed, scales, group };
-    let (x_batch, w_batch, batch) = (0, 0, 1);
-    let (bias, alpha, beta) = (None, 1.0, 1.0);
-    Ok(Product { m, n: declared, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out })
+    Ok(Weights::Q4 { packed, scales, group })
+}
+
+/// Optional argument `index`, a bias of at least `n` numbers, with its strides.
+pub(super) fn q4_bias(lower: &Lower<'_>, index: usize, n: u32) -> Result<Option<(Operand, u32, u32)>> {
+    let bias = lower.optional_tensor(index)?;
+    if let Some(bias) = bias.filter(|b| b.dims.numel() < n || !b.elem.is_float()) {
+        return Err(lower.refuse(format!("the bias is {} {}, expected {n} numbers", bias.dtype, bias.dims)));
+    }
+    Ok(bias.map(|bias| (bias, 0, 1)))
 }
 
 fn linear(lower: &mut Lower<'_>) -> Result<()> {

@@ -4,11 +4,14 @@
 mod choose;
 mod coop;
 mod forms;
+mod layers;
 mod q4;
 
 use choose::Coop;
 pub use choose::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout, choose, variants};
 pub use forms::{INTERNAL, LINEAR_ADD, LINEAR_Q4, OPS};
+pub use layers::{NORM_GATE, NORM_LAYERS};
+use q4::Extra;
 
 use std::ops::Range;
 
@@ -180,15 +183,18 @@ pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<(
     product.parts(lower)?.into_iter().try_for_each(|part| lower_part(lower, part))
 }
 
-fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
+/// How a product is computed here: as is forced where that is possible, or as the table says.
+fn algorithm(lower: &Lower<'_>, product: &Product) -> Algorithm {
     let (options, caps) = (lower.env.options, lower.caps());
     let size = (product.m, product.n, product.k);
     let form = Form { size, layout: product.layout(), group: product.group(), halves: product.halves(lower) };
-    let chosen = choose(&form, caps);
-    let wanted = options.force_gemm.filter(|&forced| possible(forced, &form, caps)).unwrap_or(chosen);
-    match wanted {
+    options.force_gemm.filter(|&forced| possible(forced, &form, caps)).unwrap_or_else(|| choose(&form, caps))
+}
+
+fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
+    match algorithm(lower, &product) {
         Algorithm::Gemv { rows, columns, team } => lower_gemv(lower, &product, rows, columns, team),
-        Algorithm::GemvQ4(shape) => q4::lower(lower, &product, shape),
+        Algorithm::GemvQ4(shape) => q4::lower(lower, &product, shape, &Extra::default()),
         Algorithm::Thin { rows, split } => coop::lower_thin(lower, &product, rows, split),
         Algorithm::Coop { rows, columns, slices } if coop::fits(lower, &product, (rows, columns, slices)) => {
             coop::lower_tiles(lower, &product, (rows, columns, slices))
