@@ -49,7 +49,7 @@ fn main(
             bits[i] = packed(rows[i], next, index + i * THREADS);
             scale[i] = scale_of(rows[i], next, index + i * THREADS);
         }
-        for (var k = 0u; k < BK / FRAG; k++) { // unroll
+        for (var k = 0u; k < BK / FRAG; k++) {
             var a: array<MatA, MI>;
             for (var i = 0u; i < MI; i++) { // unroll
                 a[i] = coopLoadT<MatA>(&x_half[x0 + (i * (width / FRAG) + k0 / FRAG + k) * FRAGMENT], FRAG / 4u);

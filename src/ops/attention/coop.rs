@@ -14,6 +14,9 @@ const FRAGMENT: u32 = 16;
 /// Keys that are multiplied at a time.
 const BLOCK: u32 = 32;
 
+/// Subgroups of a workgroup.
+const SUBGROUPS: u32 = 4;
+
 /// Rows below which the other kernels win.
 const FEW: u32 = 64;
 
@@ -24,7 +27,8 @@ fn lanes_and_rows(d: u32, caps: &Caps) -> Option<(u32, u32)> {
     let (low, high) = caps.subgroup?;
     let rows = if d <= 64 { 32 } else { 16 };
     let suits = d.is_multiple_of(BLOCK) && d <= 128 && d / 4 <= low && (low == rows || low == 2 * rows);
-    (low == high && suits && caps.coop.contains(&SHAPE)).then_some((low, rows))
+    let fits = low * SUBGROUPS <= caps.max_invocations && caps.shared_bytes >= 32 << 10;
+    (low == high && suits && fits && caps.coop.contains(&SHAPE)).then_some((low, rows))
 }
 
 /// True when attention is computed here.
@@ -40,7 +44,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
     let Some(((lanes, tile), [mat_a, mat_b, sum])) = found else {
         return Err(lower.unsupported(format!("cooperative matrices for heads of {}", a.d)));
     };
-    let rows = (a.seq * (a.heads_q / a.heads_kv)).next_multiple_of(tile);
+    let rows = (a.seq * (a.heads_q / a.heads_kv)).next_multiple_of(tile * SUBGROUPS);
     let keys = a.capacity.next_multiple_of(BLOCK);
     let halves = |count: u32| u64::from(count) * u64::from(a.heads_kv) * u64::from(a.d) * 2;
     let [q_half, k_half, v_half] = [rows, keys, keys].map(|count| lower.scratch(halves(count)));
@@ -70,6 +74,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
     let kernel = base(source!("attention_coop"))
         .set("LANES", lanes)
         .set("ROWS", tile)
+        .set("SUBGROUPS", SUBGROUPS)
         .alias("MatA", mat_a)
         .alias("MatB", mat_b)
         .alias("Acc", sum)
@@ -79,7 +84,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
         .array("q_unit", "f32")
         .array("kv_unit", "vec2<f32>")
         .writes("out", a.out.elem);
-    let groups = u64::from(rows / tile) * u64::from(a.heads_kv);
+    let groups = u64::from(rows / (tile * SUBGROUPS)) * u64::from(a.heads_kv);
     lower.step(kernel, &[q_half, k_half, v_half, q_unit, kv_unit, a.out.into()], params(scale), groups)
 }
 
