@@ -55,7 +55,9 @@ impl Found {
             let [input, weight, scales, group, bias, out] = node.args[..] else { return None };
             let constants = [weight, scales].into_iter().all(|id| is_constant(graph, id));
             let bias_fits = *graph.value(bias) == Value::Null || is_constant(graph, bias);
-            (input == normalised && constants && bias_fits).then(|| layers.push([weight, scales, bias, out]))?;
+            let plain = input == normalised && graph.tensor(out).is_some();
+            let whole = matches!(graph.value(group), Value::Int(_));
+            (plain && whole && constants && bias_fits).then(|| layers.push([weight, scales, bias, out]))?;
             groups.push(group);
         }
         let group = *groups.first()?;
@@ -74,7 +76,11 @@ impl Found {
         let Some((place, node)) = product.and_then(|place| Some((place, graph.nodes.get(place)?))) else { return self };
         let [gate, up, out] = node.args[..] else { return self };
         let swapped = (gate, up) == (b[3], a[3]);
-        if node.op != SILU_MUL || !(swapped || (gate, up) == (a[3], b[3])) || !uses.is_steady(out) {
+        if node.op != SILU_MUL
+            || !(swapped || (gate, up) == (a[3], b[3]))
+            || !uses.is_steady(out)
+            || graph.tensor(out).is_none()
+        {
             return self;
         }
         if swapped {
@@ -291,7 +297,7 @@ mod tests {
             let Value::Tensor(tensor) = &mut c.b.0.values[id.index()] else { panic!() };
             change(tensor);
         };
-        let changes: [(&str, Change); 7] = [
+        let changes: [(&str, Change); 8] = [
             ("the norm is an output", |c| {
                 c.usual();
                 c.b.0.outputs.push(c.h);
@@ -318,6 +324,10 @@ mod tests {
                 let weight = c.b.tensor(&[64, 32], None);
                 c.b.node("aten.relu.default", &[c.layers[0][0], weight]);
                 c.layers[0][0] = weight;
+                c.usual();
+            }),
+            ("the group is a list with the norm", |c| {
+                c.group = c.b.0.push(Value::List(vec![c.h]));
                 c.usual();
             }),
             ("x is overwritten", |c| {

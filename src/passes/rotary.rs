@@ -39,9 +39,10 @@ fn embedding(graph: &Graph, uses: &Uses, index: usize) -> Option<([usize; 2], No
     let (out, arguments) = attention.args.split_last().filter(|(_, arguments)| arguments.len() == 11)?;
     let (&[q_in, k_in], rest) = arguments.split_first_chunk()?;
     let [_, k_cache, v_cache, ..] = *rest else { return None };
-    let alone = k_cache != v_cache && rest.iter().all(|id| *id != q_out && *id != k_out);
+    let mut read = rest.iter().flat_map(|&id| graph.flatten(id));
+    let alone = k_cache != v_cache && !read.any(|id| id == q_out || id == k_out);
     let form = |id| graph.tensor(id).map(|tensor| (tensor.max, tensor.dtype));
-    let alike = form(q) == form(q_out) && form(k) == form(k_out);
+    let alike = graph.tensor(*out).is_some() && form(q) == form(q_out) && form(k) == form(k_out);
     let fits = alone && alike && (q_in, k_in) == (q_out, k_out) && uses.are_steady(graph, rope);
     let args = [&[q, k], rest, tables].concat();
     fits.then(|| ([index, place], Node { op: ROTARY[style].into(), args }, vec![*out, q_out]))
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn others_stay() {
         type Change = fn(&mut Case);
-        let changes: [(&str, Change); 6] = [
+        let changes: [(&str, Change); 7] = [
             ("q and k are exchanged", |c| {
                 c.rope(0);
                 c.attention([c.turned[1], c.turned[0], c.v]);
@@ -133,6 +134,11 @@ mod tests {
             ("the rotated q is an output", |c| {
                 c.usual();
                 c.b.0.outputs.push(c.turned[0]);
+            }),
+            ("the mask is a list with the rotated k", |c| {
+                c.usual();
+                let mask = c.b.0.push(Value::List(vec![c.turned[1]]));
+                c.b.0.nodes[1].args[7] = mask;
             }),
             ("one cache is for both", |c| {
                 c.caches = [c.caches[0]; 2];

@@ -1,6 +1,6 @@
 //! What passes make of a real program.
 
-use executorch_webgpu::gpu::Caps;
+use executorch_webgpu::gpu::{Caps, CoopShape};
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::ops::INTERNAL;
 use executorch_webgpu::options::Options;
@@ -36,8 +36,31 @@ fn decode(plan: &Plan) -> Depth {
 
 #[test]
 fn a_decode_step_has_few_levels() {
+    // The embedding beside two slices of tables, seven levels for each of two layers, the last row and the vocabulary.
     let plan = plan(&device());
     assert_eq!(decode(&plan), Depth { steps: 19, levels: 17, waits: 17 });
+}
+
+/// How often a kernel runs in the prefill of the longest prompt.
+fn count(plan: &Plan, body: &str) -> usize {
+    let steps = plan.probes[0].lowered.iter().flat_map(|lowered| &lowered.steps);
+    steps.filter(|step| step.kernel.body.name() == body).count()
+}
+
+#[test]
+fn a_prefill_norms_and_halves_each_input_once() {
+    let coop = CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false };
+    let plan = plan(&Caps { coop: vec![coop], ..device() });
+    // Two layers of two norms each, and one row before the vocabulary that the GEMV takes.
+    assert_eq!((count(&plan, "norm"), count(&plan, "gemv_q4")), (4, 1));
+    let products = count(&plan, "gemm_coop") + count(&plan, "gemm_thin");
+    assert_eq!((products, count(&plan, "half_rows")), (14, 8), "{plan}");
+}
+
+#[test]
+fn a_device_without_subgroups_norms_first() {
+    let plan = plan(&Caps { subgroup: None, ..device() });
+    assert_eq!(decode(&plan), Depth { steps: 32, levels: 24, waits: 28 });
 }
 
 #[test]
