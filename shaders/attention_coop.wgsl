@@ -1,6 +1,5 @@
 // out[s, h] = sum_c softmax_c(q[s, h] . k[c]) v[c] over c <= pos + s, by cooperative matrices: ROWS rows (s, h) of one head of the
-// cache per subgroup, SUBGROUPS of them per workgroup, BLOCK keys at a time. (A workgroup of one subgroup will not do: drivers
-// drop its barriers, and matrices are then loaded before other invocations' stores arrive.) Scores are in powers of two. Weights are taken against a
+// cache per subgroup, SUBGROUPS of them per workgroup, BLOCK keys at a time. Scores are in powers of two. Weights are taken against a
 // maximum that moves only when a row outgrows it by GROWTH, since only then the sums must leave their matrices.
 struct Params {
     seq: u32, heads_q: u32, heads_kv: u32, capacity: u32,
@@ -22,7 +21,8 @@ const LOWEST: f32 = -3.0e38;
 var<workgroup> scores: array<vec4<f32>, SUBGROUPS * ROWS * S_STRIDE>;
 var<workgroup> weights: array<vec4<f16>, SUBGROUPS * ROWS * P_STRIDE>;
 var<workgroup> factors: array<f32, SUBGROUPS * ROWS>;
-var<workgroup> outgrown: u32;
+// Matrices are loaded from multiples of 16 bytes: everything in shared memory takes a multiple of them.
+var<workgroup> outgrown: vec4<u32>;
 
 @compute @workgroup_size(SUBGROUPS * LANES)
 fn main(
@@ -65,7 +65,7 @@ fn main(
     var most = LOWEST;
     var total = 0.0;
     let s_stride = S_STRIDE;
-    if (index == 0u) { outgrown = 0u; }
+    if (index == 0u) { outgrown = vec4<u32>(); }
     for (var c0 = 0u; c0 < end; c0 += BLOCK) {
         let key0 = (kv * p.keys + c0) / FRAG;
         for (var c = 0u; c < CI; c++) { // unroll
@@ -100,8 +100,8 @@ fn main(
             best = max(best, max(max(mine[f].x, mine[f].y), max(mine[f].z, mine[f].w)));
         }
         if (SHARE == 2u) { best = max(best, subgroupShuffleXor(best, ROWS)); }
-        if (best > most + GROWTH) { outgrown = 1u; }
-        if (workgroupUniformLoad(&outgrown) != 0u) {
+        if (best > most + GROWTH) { outgrown.x = 1u; }
+        if (workgroupUniformLoad(&outgrown).x != 0u) {
             let new_most = max(most, best);
             let shrink = exp2(most - new_most);
             most = new_most;
@@ -125,7 +125,7 @@ fn main(
                 }
                 workgroupBarrier();
             }
-            if (index == 0u) { outgrown = 0u; }
+            if (index == 0u) { outgrown = vec4<u32>(); }
         }
         for (var f = 0u; f < FOURS; f++) { // unroll
             let at = kv * p.keys + c0 + (part * FOURS + f) * 4u;
