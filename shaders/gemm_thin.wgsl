@@ -42,7 +42,7 @@ fn main(
         }
         // Steps beyond the last have weights of 0.
         let k0 = min(from_step + step, steps - 1u) * (BK / FRAG);
-        for (var k = 0u; k < BK / FRAG; k++) {
+        for (var k = 0u; k < BK / FRAG; k++) { // unroll
             var a: array<MatA, MI>;
             for (var i = 0u; i < MI; i++) { // unroll
                 a[i] = coopLoadT<MatA>(&x_half[(i * (steps * BK / FRAG) + k0 + k) * FRAGMENT], FRAG / 4u);

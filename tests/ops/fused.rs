@@ -9,7 +9,7 @@ use executorch_webgpu::options::Options;
 use crate::attention::{F16_TOLERANCE, F32_TOLERANCE, Reference, Shape, halves, inputs, shape};
 use crate::cases::FLOATS;
 use crate::common::model::Running;
-use crate::common::writer::Id;
+use crate::common::writer::{Entry, Id};
 use crate::common::{Data, Model, assert_close, q4, tolerance};
 use crate::linear::product;
 use crate::q4_layer::{PROFILES, tolerance_on, ways};
@@ -21,18 +21,25 @@ fn assert_fused(running: &Running, op: &str) {
     assert!(nodes.iter().any(|node| node.op == op), "{}", running.program.plan().graph);
 }
 
+fn dtype(m: &Model, id: Id) -> DType {
+    match m.payload.values[id] {
+        Entry::Tensor { dtype, .. } => dtype,
+        _ => panic!("value {id} is no tensor"),
+    }
+}
+
 /// Adds a 4-bit layer; returns its result.
 fn layer(m: &mut Model, x: Id, w: &q4::Q4, bias: Option<&Data>, out: &[u32]) -> Id {
     let (packed, scales, group) = (m.constant(&w.packed), m.constant(&w.scales), m.int(i64::from(w.group)));
     let bias = bias.map(|bias| m.constant(bias)).unwrap_or_else(|| m.null());
-    let y = m.tensor(DType::F32, out);
+    let y = m.tensor(dtype(m, x), out);
     m.op("et_vk.linear_q4gsw.default", &[x, packed, scales, group, bias, y]);
     y
 }
 
 fn rows(x: &Data, m: u32) -> Data {
     let width = x.dims[1];
-    Data::f32(&[m, width], x.values[..(m * width) as usize].to_vec())
+    Data::new(x.dtype, &[m, width], x.values[..(m * width) as usize].to_vec())
 }
 
 #[test]
@@ -105,7 +112,7 @@ const EPS: f64 = 1e-5;
 /// Adds a norm of rows of `k`; returns its result.
 fn norm(m: &mut Model, x: Id, dims: &[u32], weight: Option<&Data>) -> Id {
     let weight = weight.map(|weight| m.constant(weight)).unwrap_or_else(|| m.null());
-    let (eps, y) = (m.double(EPS), m.tensor(DType::F32, dims));
+    let (eps, y) = (m.double(EPS), m.tensor(dtype(m, x), dims));
     m.op("et_vk.rms_norm.default", &[x, weight, eps, y]);
     y
 }
@@ -128,17 +135,19 @@ struct Normed {
 }
 
 impl Normed {
-    fn new(k: u32, group: u32, widths: &[u32], is_plain: bool) -> Normed {
-        let x = Data::random(DType::F32, &[70, k], (-3.0, 3.0), 1);
-        let weight = (!is_plain).then(|| Data::random(DType::F32, &[k], (0.5, 1.5), 2));
+    fn new(dtype: DType, (k, group): (u32, u32), widths: &[u32], is_plain: bool) -> Normed {
+        // Rows beside whose squares eps counts, or does not.
+        let range = if is_plain { 0.003 } else { 3.0 };
+        let x = Data::random(dtype, &[70, k], (-range, range), 1);
+        let weight = (!is_plain).then(|| Data::random(dtype, &[k], (0.5, 1.5), 2));
         let layer_of = |(seed, &n): (usize, &u32)| {
             let seed = seed as u64 + 10;
-            let bias = (!is_plain).then(|| Data::random(DType::F32, &[n], (-1.0, 1.0), seed));
+            let bias = (!is_plain).then(|| Data::random(dtype, &[n], (-1.0, 1.0), seed));
             (q4::random(n, k, group, seed), bias, n)
         };
         let layers: Vec<_> = widths.iter().enumerate().map(layer_of).collect();
         let mut m = Model::new();
-        let input = m.input(DType::F32, &[70, k]);
+        let input = m.input(dtype, &[70, k]);
         let h = norm(&mut m, input, &[70, k], weight.as_ref());
         for (w, bias, n) in &layers {
             let y = layer(&mut m, h, w, bias.as_ref(), &[70, *n]);
@@ -173,7 +182,10 @@ fn check_rows(model: &Model, op: &str, x: &Data, widths: &[u32], want: &[Vec<f64
                 running.program.fill_activations(0xFF).unwrap();
                 let got = running.run(&[&x]).unwrap();
                 for ((got, want), n) in got.iter().zip(want).zip(widths) {
-                    let (abs, rel) = tolerance_on(&running, x.dims[1]);
+                    let (abs, rel) = match x.dtype {
+                        DType::F16 => tolerance(DType::F16, x.dims[1] as usize),
+                        _ => tolerance_on(&running, x.dims[1]),
+                    };
                     // A gate multiplies two layers, and with them their errors.
                     assert_close(got, &[count, *n], &want[..(count * n) as usize], (4.0 * abs, 3.0 * rel));
                 }
@@ -192,24 +204,28 @@ fn a_norm_and_its_layers() {
         (2048, 32, &[64, 64], false),
         (256, 32, &[64, 128, 192], true),
     ] {
-        let case = Normed::new(k, group, widths, is_plain);
+        let case = Normed::new(DType::F32, (k, group), widths, is_plain);
         check_rows(&case.model, NORM_LAYERS, &case.x, widths, &case.want());
     }
 }
 
 #[test]
 fn a_norm_and_its_gate() {
-    for (k, group, n, is_plain) in
-        [(64, 32, 192, false), (128, 64, 64, true), (2048, 32, 64, false), (96, 32, 448, true)]
-    {
-        let case = Normed::new(k, group, &[n, n], is_plain);
+    for (dtype, k, group, n, is_plain) in [
+        (DType::F32, 64, 32, 192, false),
+        (DType::F32, 128, 64, 64, true),
+        (DType::F32, 2048, 32, 64, false),
+        (DType::F32, 96, 32, 448, true),
+        (DType::F16, 64, 32, 128, false),
+    ] {
+        let case = Normed::new(dtype, (k, group), &[n, n], is_plain);
         for up_first in [false, true] {
             let mut m = case.model.clone();
             let mut layers = std::mem::take(&mut m.payload.outputs);
             if up_first {
                 layers.reverse();
             }
-            let [s, t, out] = [(); 3].map(|()| m.tensor(DType::F32, &[70, n]));
+            let [s, t, out] = [(); 3].map(|()| m.tensor(dtype, &[70, n]));
             m.op("aten.sigmoid.default", &[layers[0], s]);
             m.op("aten.mul.Tensor", &[s, layers[0], t]);
             m.op("aten.mul.Tensor", &[t, layers[1], out]);
@@ -228,7 +244,7 @@ fn a_norm_and_its_gate() {
 
 #[test]
 fn many_layers_are_normed_in_one_step() {
-    let case = Normed::new(64, 32, &[64, 64, 64], true);
+    let case = Normed::new(DType::F32, (64, 32), &[64, 64, 64], true);
     let running = case.model.load().unwrap();
     let plan = running.program.plan();
     let names: Vec<&str> = plan.probes[0].lowered[0].steps.iter().map(|step| step.kernel.body.name()).collect();

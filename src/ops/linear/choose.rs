@@ -131,8 +131,12 @@ pub struct Form {
     pub halves: bool,
 }
 
-/// Workgroups that occupy a large device.
+/// Workgroups that occupy a large device, and as many as do so well enough that slices of the sum do not pay.
 const BUSY: u32 = 192;
+const ENOUGH: u32 = 120;
+
+/// Elements of the smallest tile that is worth more than slices.
+const SMALL: u32 = 128 * 32;
 
 /// Subgroups that keep every processor of a large device busy with memory.
 const BUSY_SUBGROUPS: u32 = 1024;
@@ -219,7 +223,8 @@ fn coop_tile((m, n, k): (u32, u32, u32), coop: Coop) -> Algorithm {
     let enough = |tile: &[u32; 4]| [1, 2, 4, 8].into_iter().find(|s| count(tile) * s >= BUSY && *s <= most);
     let tiles = coop.tiles();
     // Adding slices up costs a step: short sums take smaller tiles first.
-    let whole = tiles.iter().filter(|_| k < LONG).filter(snug).find(|tile| count(tile) >= BUSY).map(|tile| (tile, 1));
+    let alone = |tile: &&[u32; 4]| k < LONG && tile[0] * tile[1] >= SMALL && count(tile) >= ENOUGH;
+    let whole = tiles.iter().filter(snug).find(alone).map(|tile| (tile, 1));
     let sliced = || tiles.iter().filter(snug).find_map(|tile| enough(tile).map(|slices| (tile, slices)));
     let (tile, slices) = whole.or_else(sliced).unwrap_or_else(|| {
         let tile = tiles.iter().rfind(snug).or(tiles.last()).unwrap_or(&COOP_16[0]);
@@ -376,12 +381,12 @@ mod tests {
             (16, 2048, 2048, &coop, Algorithm::Thin { rows: 16, split: 8 }),
             (17, 2048, 2048, &coop, Algorithm::Thin { rows: 32, split: 8 }),
             (128, 2048, 2048, &coop, coop_tile(128, 32, 4)),
-            (128, 8192, 2048, &coop, coop_tile(128, 32, 1)),
-            (512, 2048, 2048, &coop, coop_tile(128, 32, 1)),
+            (128, 8192, 2048, &coop, coop_tile(128, 64, 1)),
+            (512, 2048, 2048, &coop, coop_tile(128, 64, 1)),
             (512, 2048, 8192, &coop, coop_tile(256, 64, 4)),
             (512, 8192, 2048, &coop, coop_tile(256, 64, 1)),
             (2000, 8192, 2048, &coop, coop_tile(256, 64, 1)),
-            (2048, 512, 2048, &coop, coop_tile(128, 32, 1)),
+            (2048, 512, 2048, &coop, coop_tile(128, 64, 1)),
         ];
         for (m, n, k, caps, expected) in table {
             let form = Form { size: (m, n, k), layout: WeightLayout::ByColumn, group: Some(64), halves: true };
