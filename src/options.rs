@@ -18,13 +18,17 @@ pub enum OptionValue {
 /// Everything a user can choose.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Quantised layers of more than eight rows add 16 products at a time in f16: faster on some GPUs, less exact. Off by
-    /// default. The root mean square of the errors stays below 1e-3 of that of the results, for groups of every size: with
-    /// activations in -1..1 and weights below 0.16, `cargo test --test ops q4_half_sums -- --nocapture` prints 2e-4 of 0.29 for
-    /// K = 64, 1.1e-3 of 1.6 for K = 2048 and 2.3e-3 of 3.3 for K = 8192. Activations must stay below 65504. A device without
-    /// shader-f16 keeps f32 sums and says so in the log, as does one with cooperative matrices.
+    /// Quantised layers of many rows sum in f16: faster on some GPUs, less exact. Off by default.
+    ///
+    /// In tiles, 16 products at a time: the root mean square of the errors stays below 1e-3 of that of the results, for groups
+    /// of every size; with activations in -1..1 and weights below 0.16, `cargo test --test ops q4_half_sums -- --nocapture`
+    /// prints 2e-4 of 0.29 for K = 64, 1.1e-3 of 1.6 for K = 2048 and 2.3e-3 of 3.3 for K = 8192. Activations must stay below
+    /// 65504. On cooperative matrices that sum in f16, over the whole of K: 1.7e-3 of the results was measured at K = 2048 and
+    /// 3.4e-3 at K = 8192; every row is brought below 1 first, so that sums are finite while the magnitudes of a column's weights add up
+    /// to less than 65504. A device without shader-f16 keeps f32 sums and says so in the log, as does one whose cooperative
+    /// matrices sum in f32 only.
     pub enable_f16_accumulate_gemm: bool,
-    /// Quantised layers multiply in f32 even where cooperative matrices would be faster in f16. Off by default.
+    /// Quantised layers and attention multiply in f32 even where cooperative matrices would be faster in f16. Off by default.
     pub force_f32_gemm: bool,
     /// KV caches of `sdpa_with_kv_cache` are kept in f16: half the memory. Off by default.
     pub enable_f16_kv_cache: bool,
@@ -49,7 +53,11 @@ const MOST_ROWS: u32 = 1 << 16;
 /// Name, type and meaning of each runtime option, for documentation.
 pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
     ("enable_f16_accumulate_gemm", "bool", "accumulate quantised GEMMs in f16: faster, less exact; default false"),
-    ("force_f32_gemm", "bool", "multiply quantised layers in f32 even where f16 is faster; default false"),
+    (
+        "force_f32_gemm",
+        "bool",
+        "multiply quantised layers and attention in f32 even where f16 is faster; default false",
+    ),
     ("enable_f16_kv_cache", "bool", "keep the KV caches of sdpa_with_kv_cache in f16; default false"),
     ("sdpa_query_tile", "int", "query rows per attention workgroup; default 0, the delegate chooses"),
     (
