@@ -9,6 +9,9 @@ struct Params {
 const D4: u32 = D / 4u;
 const ITEMS: u32 = (BQ * D4 + WG - 1u) / WG;
 const LOWEST: f32 = -3.0e38;
+// Fours of a key that are loaded at once: 4, 2 or 1; and fours of values.
+const AT_ONCE: u32 = 4u - 3u * (D4 % 2u) - 2u * (D4 / 2u % 2u) * (1u - D4 % 2u);
+const VALUES: u32 = 8u;
 
 var<workgroup> scores: array<array<f32, WG>, BQ>;
 var<workgroup> row_max: array<f32, BQ>;
@@ -75,11 +78,14 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         var dots: array<f32, BQ>;
         if (key < end) {
             let base = (key * p.heads_kv + kv) * D4;
-            for (var d = 0u; d < D4; d++) {
-                let k = load4_k_cache(base + d);
+            // As many loads as divide a key are on their way at once.
+            for (var d0 = 0u; d0 < D4; d0 += AT_ONCE) {
+                var k: array<vec4<f32>, AT_ONCE>;
+                for (var d = 0u; d < AT_ONCE; d++) { k[d] = load4_k_cache(base + d0 + d); } // unroll
                 for (var i = 0u; i < BQ; i++) {
                     let row = min(row0 + i, rows - 1u);
-                    dots[i] += dot(k, load4_q(((row / g) * p.heads_q + kv * g + row % g) * D4 + d));
+                    let q0 = ((row / g) * p.heads_q + kv * g + row % g) * D4 + d0;
+                    for (var d = 0u; d < AT_ONCE; d++) { dots[i] += dot(k[d], load4_q(q0 + d)); } // unroll
                 }
             }
         }
@@ -103,9 +109,16 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
                 var sum = acc[n] * row_scale[i];
                 // Keys that this row must not see have weight 0 but may hold NaN.
                 let last = min(pos + min(row0 + i, rows - 1u) / g + 1u, end);
-                for (var c = c0; c < min(last, c0 + WG); c++) {
-                    sum += scores[i][c - c0] * load4_v_cache((c * p.heads_kv + kv) * D4 + item % D4);
+                let stop = min(last, c0 + WG);
+                let base = kv * D4 + item % D4;
+                let step = p.heads_kv * D4;
+                var c = c0;
+                for (; c + VALUES <= stop; c += VALUES) {
+                    var v: array<vec4<f32>, VALUES>;
+                    for (var j = 0u; j < VALUES; j++) { v[j] = load4_v_cache(base + (c + j) * step); } // unroll
+                    for (var j = 0u; j < VALUES; j++) { sum += scores[i][c + j - c0] * v[j]; } // unroll
                 }
+                for (; c < stop; c++) { sum += scores[i][c - c0] * load4_v_cache(base + c * step); }
                 acc[n] = sum;
             }
         }

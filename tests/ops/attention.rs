@@ -288,16 +288,30 @@ fn forms_that_do_not_run_are_refused_by_name() {
 
 #[test]
 fn a_nan_that_a_row_sees_is_a_nan_and_one_that_it_does_not_see_is_nothing() {
-    let s = shape(2, 1, 8, 4, 16);
-    let mut running = model(s, None).load().unwrap();
-    let mut x = inputs(s, 4, 1.0, 90);
-    let row = 8;
-    x[1].values[2 * row] = f64::NAN;
-    let got = call(&mut running, &x, 0).unwrap();
-    for (index, values) in got.values.chunks(2 * row).enumerate() {
-        assert_eq!(values.iter().all(|v| v.is_nan()), index >= 2, "row {index}: {values:?}");
-        assert_eq!(values.iter().any(|v| v.is_nan()), index >= 2, "row {index}: {values:?}");
+    // The longer cache is cut into parts.
+    for capacity in [16, 1024] {
+        let s = shape(2, 1, 8, 4, capacity);
+        let mut running = model(s, None).load().unwrap();
+        let mut x = inputs(s, 4, 1.0, 90);
+        let row = 8;
+        x[1].values[2 * row] = f64::NAN;
+        let got = call(&mut running, &x, 0).unwrap();
+        for (index, values) in got.values.chunks(2 * row).enumerate() {
+            assert_eq!(values.iter().all(|v| v.is_nan()), index >= 2, "row {index}: {values:?}");
+            assert_eq!(values.iter().any(|v| v.is_nan()), index >= 2, "row {index}: {values:?}");
+        }
     }
+}
+
+#[test]
+fn a_nan_in_one_part_of_the_keys_is_a_nan_of_the_whole() {
+    let s = shape(2, 1, 8, 100, 1024);
+    let mut running = model(s, None).load().unwrap();
+    let mut x = inputs(s, 100, 1.0, 91);
+    x[1].values[70 * 8] = f64::NAN;
+    call(&mut running, &x, 0).unwrap();
+    let got = call(&mut running, &inputs(s, 1, 1.0, 92), 100).unwrap();
+    assert!(got.values.iter().all(|v| v.is_nan()), "{:?}", got.values);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 use crate::options::Options;
 
-/// Keys that a part holds at least, so that short contexts are not cut at all.
-pub(super) const SPLIT_MIN: u32 = 128;
+/// Keys of a cache for each part, so that short caches are not cut at all.
+const SPLIT_MIN: u32 = 128;
+
+/// Keys that a part takes at least: as many as are multiplied at a time.
+pub(super) const PART_MIN: u32 = 64;
 
 /// Workgroups that keep a device busy; more parts than that only cost merging.
 const ENOUGH: u32 = 256;
