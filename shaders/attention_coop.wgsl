@@ -133,7 +133,7 @@ fn main(
             let w = select(exp2(mine[f] - most), vec4<f32>(0.0), mine[f] == vec4<f32>(LOWEST));
             total += w.x + w.y + w.z + w.w;
             let unit = vec4<f32>(kv_unit[at].y, kv_unit[at + 1u].y, kv_unit[at + 2u].y, kv_unit[at + 3u].y);
-            weights[weights0 + row * P_STRIDE + part * FOURS + f] = vec4<f16>(w * (unit / top));
+            weights[weights0 + row * P_STRIDE + part * FOURS + f] = vec4<f16>(select(w * (unit / top), vec4<f32>(0.0), w == vec4<f32>(0.0)));
         }
         workgroupBarrier();
         for (var c = 0u; c < CI; c++) { // unroll

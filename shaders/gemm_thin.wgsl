@@ -33,7 +33,7 @@ fn main(
     }
     for (var step = 0u; step < each; step++) {
         for (var i = 0u; i < ITEMS; i++) { unpack(mine, bits[i], scale[i], lane + i * LANES); } // unroll
-        sync();
+        workgroupBarrier();
         let after = from_step + step + 1u;
         let next = select(after, min(after, steps - 1u), WHOLE) * BK;
         for (var i = 0u; i < ITEMS; i++) { // unroll
@@ -52,7 +52,7 @@ fn main(
                 for (var i = 0u; i < MI; i++) { acc[i * NI + j] = coopMultiplyAdd(a[i], b, acc[i * NI + j]); } // unroll
             }
         }
-        sync();
+        workgroupBarrier();
     }
     let side = BN;
     for (var i = 0u; i < MI; i++) { // unroll

@@ -24,7 +24,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     // The exponent bits of the largest are a power of two, so that scaling is exact.
     var scale = 1.0;
     if ((most < p.low || most >= p.high) && most > 1e-34 && most <= 3.4028234e38) {
-        scale = bitcast<f32>(bitcast<u32>(most) & 0x7f800000u) * p.unit;
+        scale = bitcast<f32>(min(bitcast<u32>(most) & 0x7f800000u, 0x7e800000u)) * p.unit;
     }
     for (var k = lane * 4u; k < p.width; k += WG * 4u) { half[place(row, k)] = vec4<f16>(x4(row * p.k, k) * 0.0625 / scale); }
     if (lane == 0u) { row_scale[row] = scale; }

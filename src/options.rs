@@ -36,7 +36,7 @@ pub struct Options {
     pub sdpa_query_tile: u32,
     /// Which adapter: a part of its name (any case) or its index; the best one when absent.
     pub adapter: Option<String>,
-    /// Where compiled pipelines are kept: a directory, or nowhere if empty; the user's cache directory when absent. The first
+    /// Where compiled pipelines are kept: a directory, or nowhere for "none"; the user's cache directory when absent. The first
     /// program of a device decides.
     pub pipeline_cache_dir: Option<String>,
     /// Compile spec of static programs: expect single-row calls too. Every program here handles both; the value is checked.
@@ -63,7 +63,7 @@ pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
     (
         "pipeline_cache_dir",
         "string",
-        "where compiled pipelines are kept; empty: nowhere; default: the user's cache directory",
+        "where compiled pipelines are kept; \"none\": nowhere; default: the user's cache directory",
     ),
     ("adapter", "string", "GPU to use: part of its name, or its index; default: the most capable one"),
 ];
@@ -83,7 +83,7 @@ impl Options {
             }
             "pipeline_cache_dir" => {
                 let OptionValue::Str(name) = value else { return Err(wrong(key, "a string", value)) };
-                self.pipeline_cache_dir = Some(name.clone());
+                self.pipeline_cache_dir = Some(name.clone()).filter(|name| !name.is_empty());
             }
             "adapter" => self.adapter = adapter(key, value)?,
             _ => log::warn!("option {key} is unknown and ignored"),
@@ -106,7 +106,7 @@ impl Options {
 
     /// Why a device does not follow `enable_f16_accumulate_gemm`, if it does not.
     pub fn f16_accumulate_refusal(&self, caps: &Caps) -> Option<&'static str> {
-        let only_f32 = !caps.coop.is_empty() && !caps.coop.iter().any(|shape| shape.f16_accumulate);
+        let only_f32 = linear::only_f32_sums(caps);
         match (self.enable_f16_accumulate_gemm, caps.f16) {
             (true, false) => Some("the device has no shader-f16, sums stay f32"),
             (true, true) if only_f32 && !self.force_f32_gemm => Some("cooperative matrices are faster and sum in f32"),

@@ -96,6 +96,7 @@ impl Sequence {
         self.lowered = shop.plan.lower_all(&mut self.shapes, &mut self.symints, host, device)?;
         self.collect_bounds();
         self.check_bounds(shop.plan, |_| true)?;
+        shop.plan.check_room(&self.lowered)?;
         self.make(shop, live)?;
         self.key = Some(key.to_vec());
         Ok(())

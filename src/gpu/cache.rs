@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::device::lock;
 
@@ -61,13 +62,20 @@ fn write(file: &Path, data: &[u8], sum: u64) -> std::io::Result<()> {
     if let Some(directory) = file.parent() {
         std::fs::create_dir_all(directory)?;
     }
-    let part = file.with_extension(format!("{}.part", std::process::id()));
-    let mut out = std::fs::File::create(&part)?;
-    out.write_all(MAGIC)?;
-    out.write_all(&sum.to_le_bytes())?;
-    out.write_all(data)?;
-    drop(out);
-    std::fs::rename(&part, file)
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let part = file.with_extension(format!("{}.{count}.part", std::process::id()));
+    let fill = || -> std::io::Result<()> {
+        let mut out = std::fs::File::create(&part)?;
+        out.write_all(MAGIC)?;
+        out.write_all(&sum.to_le_bytes())?;
+        out.write_all(data)
+    };
+    let done = fill().and_then(|()| std::fs::rename(&part, file));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
 }
 
 fn content(bytes: &[u8]) -> Option<&[u8]> {

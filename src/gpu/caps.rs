@@ -7,8 +7,6 @@ pub struct Caps {
     pub f16: bool,
     /// Smallest and largest subgroup size; `None` when subgroup operations are missing.
     pub subgroup: Option<(u32, u32)>,
-    /// Subgroups can wait for their own invocations.
-    pub subgroup_barrier: bool,
     /// Products of four bytes at once are fast.
     pub packed_dot: bool,
     /// The device is a CPU.
@@ -60,7 +58,6 @@ impl Caps {
         Caps {
             f16: false,
             subgroup: None,
-            subgroup_barrier: false,
             packed_dot: false,
             cpu: false,
             timestamps: false,

@@ -199,7 +199,6 @@ impl Gpu {
 fn wanted_features() -> wgpu::Features {
     wgpu::Features::SHADER_F16
         | wgpu::Features::SUBGROUP
-        | wgpu::Features::SUBGROUP_BARRIER
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE
         | wgpu::Features::IMMEDIATES
@@ -219,7 +218,6 @@ fn capabilities(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu
     Caps {
         f16,
         subgroup: has(wgpu::Features::SUBGROUP).then_some((info.subgroup_min_size, info.subgroup_max_size)),
-        subgroup_barrier: has(wgpu::Features::SUBGROUP_BARRIER),
         // Vulkan and DX12 name the instruction, and their GPUs have had it for years; elsewhere it is emulated.
         packed_dot: !cpu && matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
         cpu,

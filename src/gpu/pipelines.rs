@@ -70,7 +70,7 @@ impl Gpu {
     }
 
     /// Compiles the variants that are not known yet, several at a time, and keeps what the driver makes of them in
-    /// `directory`: the default one for `None`, nowhere for an empty name. The first call of a device decides where.
+    /// `directory`: the default one for `None`, nowhere for "none". The first call of a device decides where.
     pub fn prepare(&self, kernels: &[&Kernel], directory: Option<&str>) -> Result<()> {
         let disk = self.pipelines.disk.get_or_init(|| self.open_disk(directory));
         let todo: Vec<&Kernel> = {
@@ -107,7 +107,7 @@ impl Gpu {
 
     fn open_disk(&self, directory: Option<&str>) -> Option<DiskCache> {
         let directory = match directory {
-            Some("") => None,
+            Some("none") => None,
             Some(name) => Some(PathBuf::from(name)),
             None => default_directory(),
         };

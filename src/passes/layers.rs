@@ -2,7 +2,7 @@ use super::uses::{Rewrite, Uses};
 use crate::error::Result;
 use crate::gpu::Caps;
 use crate::graph::{Constant, Dims, Graph, Node, Tensor, Value, ValueId};
-use crate::ops::linear::{LINEAR_Q4, NORM_GATE, NORM_LAYERS};
+use crate::ops::linear::{LINEAR_Q4, MOST_RESULTS, NORM_GATE, NORM_LAYERS};
 use crate::ops::{RMS_NORM, SILU_MUL};
 use crate::options::Options;
 use crate::shader::Elem;
@@ -126,7 +126,7 @@ fn join(graph: &Graph, uses: &Uses, found: &Found, caps: &Caps) -> Option<[Part;
     if let ([weight], [scales], [bias]) = (&weights[..], &scales[..], &biases[..]) {
         return Some([weight, scales, bias].map(|id| Part::Known(*id)));
     }
-    if BINDINGS + found.layers.len() > caps.max_storage_buffers as usize {
+    if found.layers.len() > MOST_RESULTS || BINDINGS + found.layers.len() > caps.max_storage_buffers as usize {
         return None;
     }
     let own = |ids: &[ValueId]| ids.iter().zip(&found.places).all(|(&id, &place)| uses.reader(id) == Some(place));
@@ -185,11 +185,15 @@ mod tests {
 
     /// A norm and two layers of 64 columns.
     fn case(biased: bool) -> Case {
+        several(2, biased)
+    }
+
+    fn several(count: usize, biased: bool) -> Case {
         let mut b = Builder::default();
         let (x, h) = (b.tensor(&[3, 64], None), b.tensor(&[3, 64], None));
         b.0.inputs.push(x);
         let group = b.0.push(Value::Int(32));
-        let layers = (0..2).map(|_| {
+        let layers = (0..count).map(|_| {
             let (weight, scales) = (b.constant(&[64, 32], "w"), b.constant(&[2, 64], "s"));
             let bias = if biased { b.constant(&[64], "b") } else { b.0.push(Value::Null) };
             if let Value::Tensor(tensor) = &mut b.0.values[scales.index()] {
@@ -252,6 +256,18 @@ mod tests {
             let constant = graph.tensor(node.args[3]).unwrap().constant.unwrap();
             let weights = Constant::Joined(layers.iter().map(|layer| layer[0]).collect());
             assert_eq!(graph.constants[constant as usize], weights);
+        }
+    }
+
+    #[test]
+    fn more_layers_than_one_step_has_results_keep_their_constants() {
+        let caps = Caps { max_storage_buffers: 64, ..Caps::minimal() };
+        for (count, joined) in [(MOST_RESULTS, true), (MOST_RESULTS + 1, false)] {
+            let mut c = several(count, false);
+            c.usual();
+            let graph = c.graph(&caps);
+            let any = graph.constants.iter().any(|constant| matches!(constant, Constant::Joined(_)));
+            assert_eq!(any, joined, "{count} layers");
         }
     }
 

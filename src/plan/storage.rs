@@ -4,7 +4,7 @@ use super::{Plan, Storage, StorageKind};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{DType, Dims, Graph, Node, Tensor, Value, ValueId};
-use crate::ops::Op;
+use crate::ops::{Lowered, Op};
 use crate::shader::Elem;
 
 /// Storage of a value that is no tensor.
@@ -56,6 +56,21 @@ pub(super) fn make_room(plan: &mut Plan) {
             storage.bytes = storage.bytes.max(bytes);
             storage.block = storage.block.max(bytes);
         }
+    }
+}
+
+impl Plan {
+    /// Refuses lowerings that would write beyond a storage.
+    pub fn check_room(&self, lowered: &[Lowered]) -> Result<()> {
+        for (id, bytes) in lowered.iter().flat_map(|lowered| &lowered.room) {
+            let held =
+                self.storage_of(*id).and_then(|storage| self.storages.get(storage as usize)).map_or(0, |s| s.bytes);
+            if held < *bytes {
+                let what = self.graph.describe(*id);
+                return Err(Error::Internal(format!("{what} holds {held} bytes, whole tiles take {bytes}")));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use executorch_webgpu::gpu::{Gpu, Profile};
+use executorch_webgpu::ops::linear::only_f32_sums;
 use executorch_webgpu::options::Options;
 
 use crate::child::alone;
@@ -37,7 +38,7 @@ fn an_f16_accumulation_that_is_not_followed_is_named() {
                 seeds::decoder().load_with(options, profile).unwrap();
                 let lines = LINES.lock().unwrap();
                 let named = lines.iter().any(|line| line.starts_with("enable_f16_accumulate_gemm: "));
-                let matrices = caps.coop.is_empty() || caps.coop.iter().any(|shape| shape.f16_accumulate);
+                let matrices = !only_f32_sums(&caps);
                 let followed = caps.f16 && matrices;
                 assert_eq!(named, enable_f16_accumulate_gemm && !followed, "{profile:?}: {lines:?}");
             }

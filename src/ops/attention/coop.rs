@@ -34,7 +34,7 @@ fn lanes_and_rows(d: u32, caps: &Caps) -> Option<(u32, u32)> {
 /// True when attention is computed here.
 pub(super) fn applies(lower: &Lower<'_>, a: &Attention) -> bool {
     let options = lower.env.options;
-    let free = options.force_attention.is_none() && !options.force_f32_gemm;
+    let free = options.force_attention.is_none() && options.sdpa_query_tile == 0 && !options.force_f32_gemm;
     let many = a.seq * (a.heads_q / a.heads_kv) > FEW;
     free && many && lanes_and_rows(a.d, lower.caps()).is_some()
 }

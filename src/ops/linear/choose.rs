@@ -185,6 +185,11 @@ impl Coop {
     }
 }
 
+/// True when products go through cooperative matrices that cannot sum in f16.
+pub fn only_f32_sums(caps: &Caps) -> bool {
+    Coop::of(caps).is_some_and(|coop| !coop.f16_sums)
+}
+
 /// The algorithm for a product.
 pub fn choose(form: &Form, caps: &Caps) -> Algorithm {
     let (m, n, k) = form.size;
@@ -228,7 +233,7 @@ fn coop_tile((m, n, k): (u32, u32, u32), coop: Coop) -> Algorithm {
     let sliced = || tiles.iter().filter(snug).find_map(|tile| enough(tile).map(|slices| (tile, slices)));
     let (tile, slices) = whole.or_else(sliced).unwrap_or_else(|| {
         let tile = tiles.iter().rfind(snug).or(tiles.last()).unwrap_or(&COOP_16[0]);
-        (tile, 1 << most.ilog2())
+        (tile, enough(tile).unwrap_or(1 << most.ilog2()))
     });
     Algorithm::Coop { rows: tile[0], columns: tile[1], slices }
 }
@@ -280,7 +285,7 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
 /// Subgroup size, where all subgroups have the same, words are whole and `words` of them share a scale.
 pub(super) fn q4_lanes(group: u32, k: u32, words: u32, caps: &Caps) -> Option<u32> {
     let lanes = caps.subgroup.filter(|(low, high)| low == high && *low >= 4).map(|(low, _)| low)?;
-    (group.is_multiple_of(8 * words) && k.is_multiple_of(8 * words)).then_some(lanes)
+    (k > 0 && group.is_multiple_of(8 * words) && k.is_multiple_of(8 * words)).then_some(lanes)
 }
 
 /// Wide teams where sums are long, many columns a team where there are enough to keep the device busy.
@@ -380,6 +385,7 @@ mod tests {
             (5, 8192, 2048, &coop, Algorithm::Thin { rows: 16, split: 2 }),
             (16, 2048, 2048, &coop, Algorithm::Thin { rows: 16, split: 8 }),
             (17, 2048, 2048, &coop, Algorithm::Thin { rows: 32, split: 8 }),
+            (100, 8192, 2048, &coop, coop_tile(64, 32, 1)),
             (128, 2048, 2048, &coop, coop_tile(128, 32, 4)),
             (128, 8192, 2048, &coop, coop_tile(128, 64, 1)),
             (512, 2048, 2048, &coop, coop_tile(128, 64, 1)),

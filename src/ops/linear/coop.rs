@@ -44,7 +44,7 @@ struct Halves {
 pub(super) fn fits(lower: &Lower<'_>, product: &Product, (rows, columns, slices): (u32, u32, u32)) -> bool {
     let tiles = u64::from(product.m.next_multiple_of(rows)) * u64::from(product.n.next_multiple_of(columns));
     let most = MOST_SLICES.min(lower.caps().max_binding);
-    direct(product, columns, slices, f16_sums(lower, product)) || tiles * u64::from(slices) * 4 <= most
+    direct(lower, product, columns, slices) || tiles * u64::from(slices) * 4 <= most
 }
 
 /// True when sums run in f16: asked for, and the device's matrices can.
@@ -57,10 +57,29 @@ fn matrices(lower: &Lower<'_>) -> Result<Coop> {
     Coop::of(lower.caps()).ok_or_else(|| lower.unsupported("cooperative matrices"))
 }
 
+/// Rows that no tile but the thin ones is for.
+const THIN_ROWS: u32 = 32;
+
+/// Bytes that a result needs so that whole tiles may be written over it at any live shape; `None` where tiles are never
+/// stored there: it is a part, no f32, too large, or has few rows at most.
+fn tiled_bytes(lower: &Lower<'_>, product: &Product) -> Option<u64> {
+    let rows = lower.max_rows(product.out);
+    let bytes = u64::from(coop_rows(rows)) * u64::from(product.width()) * 4;
+    let whole = product.out.range.is_none() && product.out.elem == Elem::F32;
+    (whole && rows > THIN_ROWS && bytes <= lower.caps().binding()).then_some(bytes)
+}
+
+/// Makes room for tiles that some live shape may store: it must not depend on this one.
+pub(super) fn make_room(lower: &mut Lower<'_>, product: &Product) {
+    if let Some(bytes) = tiled_bytes(lower, product).filter(|_| Coop::of(lower.caps()).is_some()) {
+        lower.room(product.out, bytes);
+    }
+}
+
 /// True when tiles can be stored where they belong: whole columns of the whole result, f32, no other slice to add.
-fn direct(product: &Product, columns: u32, slices: u32, f16_sums: bool) -> bool {
-    let whole = product.n.is_multiple_of(columns) && product.out.range.is_none();
-    whole && slices == 1 && !f16_sums && product.out.elem == Elem::F32
+fn direct(lower: &Lower<'_>, product: &Product, columns: u32, slices: u32) -> bool {
+    let whole = product.n.is_multiple_of(columns) && tiled_bytes(lower, product).is_some();
+    whole && slices == 1 && !f16_sums(lower, product)
 }
 
 pub(super) fn lower_tiles(
@@ -75,14 +94,13 @@ pub(super) fn lower_tiles(
     let f16_sums = f16_sums(lower, product);
     let halves = halve(lower, product, coop.fragment, rows, if f16_sums { F16_SUMS } else { F32_SUMS })?;
     let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
-    let direct = direct(product, columns, slices, f16_sums);
+    let direct = direct(lower, product, columns, slices);
     let (kernel, weights) = base(lower, product, (f16_sums, product.k.is_multiple_of(DEPTH)), source!("gemm_coop"))?;
     let kernel =
         kernel.set("BM", rows).set("BN", columns).set("WM", warp_rows).set("WN", warp_columns).set("SLICES", slices);
     let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(slices);
     let params = product.params(tiles_m, tiles_n);
     if direct {
-        lower.room(product.out, u64::from(coop_rows(lower.max_rows(product.out))) * u64::from(product.width()) * 4);
         let kernel = kernel.array("row_scale", "f32").role("out", RoleType::Array("f32"), Access::Write);
         let kernel = kernel.link(source!("lib/coop_direct")).flag("BIAS", product.bias.is_some());
         let (kernel, bias) = product.epilogue(kernel);
@@ -107,11 +125,9 @@ pub(super) fn lower_tiles(
 pub(super) fn lower_thin(lower: &mut Lower<'_>, product: &Product, rows: u32, split: u32) -> Result<()> {
     let coop = matrices(lower)?;
     let halves = halve(lower, product, coop.fragment, rows, F32_SUMS)?;
-    let sync = if lower.caps().subgroup_barrier { source!("lib/sync_subgroup") } else { source!("lib/sync_workgroup") };
     let (kernel, weights) =
         base(lower, product, (false, product.k.is_multiple_of(DEPTH * split)), source!("gemm_thin"))?;
     let kernel = kernel
-        .link(sync)
         .set("BM", rows)
         .set("BN", THIN_COLUMNS)
         .set("SPLIT", split)
@@ -258,6 +274,21 @@ mod tests {
             assert_eq!(steps(12, 200, 96, &caps, &exact), ["half_rows", "gemm_thin"]);
             assert_eq!(steps(30, 200, 96, &caps, &exact), ["half_rows", "gemm_thin"]);
         }
+    }
+
+    #[test]
+    fn room_for_tiles_does_not_depend_on_the_shape_that_is_lowered() {
+        let caps = device(16, false);
+        for (m, n, k) in [(800, 512, 2048), (700, 576, 1536), (40, 512, 2048)] {
+            let plan = Plan::new(layer(m, n, k), &caps, &Options::default()).unwrap();
+            let bytes = plan.storages.iter().find(|s| s.owner == ValueId(5)).unwrap().bytes;
+            assert!(bytes >= u64::from(m.next_multiple_of(256) * n * 4), "{m}: {bytes}");
+        }
+        let few = Plan::new(layer(32, 512, 64), &caps, &Options::default()).unwrap();
+        assert_eq!(few.storages.iter().find(|s| s.owner == ValueId(5)).unwrap().bytes, 32 * 512 * 4);
+        let tight = Caps { max_binding: 300 * 512 * 4, ..caps };
+        let plan = Plan::new(layer(300, 512, 64), &tight, &Options::default()).unwrap();
+        assert_eq!(plan.storages.iter().find(|s| s.owner == ValueId(5)).unwrap().bytes, 300 * 512 * 4);
     }
 
     #[test]

@@ -8,10 +8,11 @@ mod layers;
 mod q4;
 
 use choose::Coop;
-pub use choose::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout, choose, variants};
+pub use choose::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout, choose, only_f32_sums, variants};
 pub use forms::{INTERNAL, LINEAR_ADD, LINEAR_Q4, OPS};
 pub use layers::{NORM_GATE, NORM_LAYERS};
 use q4::Extra;
+pub use q4::MOST_RESULTS;
 
 use std::ops::Range;
 
@@ -192,6 +193,9 @@ fn algorithm(lower: &Lower<'_>, product: &Product) -> Algorithm {
 }
 
 fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
+    if product.halves(lower) {
+        coop::make_room(lower, &product);
+    }
     match algorithm(lower, &product) {
         Algorithm::Gemv { rows, columns, team } => lower_gemv(lower, &product, rows, columns, team),
         Algorithm::GemvQ4(shape) => q4::lower(lower, &product, shape, &Extra::default()),

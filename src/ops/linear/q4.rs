@@ -40,6 +40,9 @@ pub(super) struct Extra {
     pub columns: Columns,
 }
 
+/// Results that one step can have.
+pub const MOST_RESULTS: usize = OUTS.len() + 1;
+
 /// Names of results after the first.
 const OUTS: [&str; 7] = ["out_1", "out_2", "out_3", "out_4", "out_5", "out_6", "out_7"];
 

@@ -1,2 +1,0 @@
-// Invocations of a subgroup wait for each other.
-fn sync() { subgroupBarrier(); }

@@ -1,2 +1,0 @@
-// Invocations of a workgroup wait for each other.
-fn sync() { workgroupBarrier(); }
