@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::uses::Uses;
 use crate::error::Result;
 use crate::gpu::Caps;
-use crate::graph::{Graph, Node, Value, ValueId};
+use crate::graph::{Dims, Graph, Node, Value, ValueId};
 use crate::ops;
 use crate::options::Options;
 
@@ -36,7 +36,8 @@ fn renamed(graph: &mut Graph, same: &HashMap<ValueId, ValueId>, id: ValueId) -> 
 }
 
 /// The operand of a view whose result has the same shape, whatever the live shape is: of the sizes that it asks for, all
-/// but one are those of the bound.
+/// but one are those of the bound. The open one must be a SymInt that a dimension of some tensor or the caller gives, at a
+/// bound that no other dimension has: else it may be another dimension of the operand that shrinks, and the view moves it.
 fn identity(graph: &Graph, node: &Node) -> Option<ValueId> {
     let (&from, &to) = (node.args.first()?, node.args.last()?);
     let (a, b) = (graph.tensor(from)?, graph.tensor(to)?);
@@ -49,12 +50,31 @@ fn identity(graph: &Graph, node: &Node) -> Option<ValueId> {
     };
     let bound = |(size, max): &(&Option<i64>, &u32)| **size == Some(i64::from(**max));
     let fixed = sizes.iter().zip(a.max.iter()).filter(bound).count();
+    let open = sizes.iter().zip(a.max.iter()).position(|pair| !bound(&pair));
+    let certain = open.is_none_or(|axis| is_dimension(graph, node, axis) && is_alone(&a.max, axis));
     let keeps = match op.name {
-        "aten.view_copy.default" => sizes.len() == a.max.len() && fixed + 1 >= sizes.len(),
+        "aten.view_copy.default" => sizes.len() == a.max.len() && fixed + 1 >= sizes.len() && certain,
         "aten.squeeze_copy.dims" | "aten.unsqueeze_copy.default" => false,
         _ => true,
     };
     (equal && keeps).then_some(from)
+}
+
+/// True when a view's size along `axis` is a SymInt that is a dimension of a tensor, or an input.
+fn is_dimension(graph: &Graph, view: &Node, axis: usize) -> bool {
+    let size = match view.args.get(1).map(|&id| graph.value(id)) {
+        Some(Value::List(items)) => items.get(axis).copied(),
+        _ => None,
+    };
+    let Some(size) = size.filter(|&id| *graph.value(id) == Value::SymInt) else { return false };
+    let made = graph.nodes.iter().find(|node| node.args.last() == Some(&size));
+    made.map_or(graph.inputs.contains(&size), |node| node.op == "sym_size.int")
+}
+
+/// True when no other dimension, but for those of one element, has the same bound.
+fn is_alone(max: &Dims, axis: usize) -> bool {
+    let own = max.get(axis);
+    max.iter().enumerate().all(|(other, bound)| other == axis || *bound == 1 || Some(bound) != own)
 }
 
 fn literal(value: &Value) -> Option<i64> {
@@ -96,11 +116,24 @@ mod tests {
         let int = Value::Int;
         let dynamic = [int(1), Value::SymInt, int(4)];
         assert_eq!(nodes_left(|b, x| view(b, x, &dynamic, &[1, 8, 4]), false), 1);
-        assert_eq!(nodes_left(|b, x| view(b, x, &[int(1), int(-1), int(4)], &[1, 8, 4]), false), 1);
+        assert_eq!(nodes_left(|b, x| view(b, x, &[int(1), int(-1), int(4)], &[1, 8, 4]), false), 2, "any may shrink");
         assert_eq!(nodes_left(|b, x| view(b, x, &dynamic, &[1, 8, 4]), true), 2, "it is an output");
         assert_eq!(nodes_left(|b, x| view(b, x, &[Value::SymInt, int(4)], &[8, 4]), false), 2, "it changes the rank");
+        assert_eq!(nodes_left(|b, x| view(b, x, &dynamic, &[1, 4, 4]), false), 2, "another bound");
         let two = [int(1), Value::SymInt, Value::SymInt];
         assert_eq!(nodes_left(|b, x| view(b, x, &two, &[1, 8, 4]), false), 2, "two sizes are open");
+    }
+
+    #[test]
+    fn a_view_that_may_move_a_dimension_stays() {
+        let mut b = Builder::default();
+        let x = b.tensor(&[8, 8], None);
+        b.0.inputs.push(x);
+        let y = view(&mut b, x, &[Value::SymInt, Value::Int(8)], &[8, 8]);
+        let z = b.tensor(&[8, 8], None);
+        b.node("aten.relu.default", &[y, z]);
+        b.0.outputs.push(z);
+        assert_eq!(run(b.0, &Caps::minimal(), &Options::default()).unwrap().nodes.len(), 2);
     }
 
     #[test]
