@@ -25,7 +25,9 @@ pub fn run(prompt: &str) -> Result {
 pub fn run_program(name: &str, arguments: &[&str]) -> Result {
     let python = setup::run()?;
     compile::run(&python)?;
-    process::run(host_program(&python, name)?.args(arguments))
+    // Paths among the arguments are the caller's.
+    let here = std::env::current_dir().map_err(|error| format!("no current directory: {error}"))?;
+    process::run(host_program(&python, name)?.current_dir(here).args(arguments))
 }
 
 /// Cargo's command that runs the host program `name` with the arguments that are added.
