@@ -301,7 +301,8 @@ impl<'a> Lower<'a> {
 
     /// The most rows that a tensor can have, its last dimension being a row.
     pub fn max_rows(&self, operand: Operand) -> u32 {
-        self.max(operand).rows()
+        let max = self.max(operand);
+        max.numel() / max.last().max(1)
     }
 
     /// Demands `0 <= value` and `value + extent <= limit`: now when the value is a literal, on each call otherwise.

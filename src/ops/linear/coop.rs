@@ -40,11 +40,13 @@ struct Halves {
     scale: Bind,
 }
 
-/// True when slices of sums of this product fit their scratch, or none are needed.
+/// True when the halves of this product fit their scratch, and slices of sums theirs if they are needed.
 pub(super) fn fits(lower: &Lower<'_>, product: &Product, (rows, columns, slices): (u32, u32, u32)) -> bool {
     let tiles = u64::from(product.m.next_multiple_of(rows)) * u64::from(product.n.next_multiple_of(columns));
-    let most = MOST_SLICES.min(lower.caps().max_binding);
-    direct(lower, product, columns, slices) || tiles * u64::from(slices) * 4 <= most
+    let binding = lower.caps().binding();
+    let halves = u64::from(product.m.next_multiple_of(rows)) * u64::from(product.k.next_multiple_of(DEPTH)) * 2;
+    let summed = direct(lower, product, columns, slices) || tiles * u64::from(slices) * 4 <= MOST_SLICES.min(binding);
+    summed && halves <= binding
 }
 
 /// True when sums run in f16: asked for, and the device's matrices can.
@@ -274,6 +276,23 @@ mod tests {
             assert_eq!(steps(12, 200, 96, &caps, &exact), ["half_rows", "gemm_thin"]);
             assert_eq!(steps(30, 200, 96, &caps, &exact), ["half_rows", "gemm_thin"]);
         }
+    }
+
+    #[test]
+    fn rows_of_every_dimension_but_the_last_count() {
+        let caps = device(16, false);
+        let (m, n, k) = (300, 8192, 64);
+        let mut graph = layer(m, n, k);
+        for (id, last) in [(0, k), (5, n)] {
+            if let Value::Tensor(tensor) = &mut graph.values[id] {
+                tensor.max = Dims::new(&[1, m, last]).unwrap();
+            }
+        }
+        let plan = Plan::new(graph, &caps, &Options::default()).unwrap();
+        assert_eq!(plan.storages.iter().find(|s| s.owner == ValueId(5)).unwrap().bytes, u64::from(512 * n * 4));
+        let steps = &plan.probes[0].lowered[0].steps;
+        let names: Vec<&str> = steps.iter().map(|step| step.kernel.body.name()).collect();
+        assert_eq!(names, ["half_rows", "gemm_coop"], "tiles are stored where they belong");
     }
 
     #[test]
