@@ -1,7 +1,8 @@
 // out[m, n] = sum_k x[m, k] * w[n, k] + bias for MB rows m and 4-bit weights: a team of SPLIT subgroups shares NR columns n at a
 // time and cuts the sum along k. With NORM, rows are normalised: their squares are summed as they are taken. With GATED there are
-// twice n columns, and out[m, n] = silu(y[m, n]) * y[m, p.n + n]. An invocation keeps the activations of its own run of WORDS octets (`take_x`) and multiplies
-// them with the packed words of column after column, BLOCKS times NR of them; the next words are on their way meanwhile.
+// twice N columns, and out[m, n] = silu(y[m, n]) * y[m, N + n]. An invocation keeps the activations of its own run of WORDS
+// octets (`take_x`) and multiplies them with the packed words of column after column, BLOCKS times NR of them; the next words
+// are on their way meanwhile. Sizes are constants: no load waits for a parameter.
 const TEAM: u32 = SPLIT * LANES;
 const TEAMS: u32 = SUBGROUPS / SPLIT;
 const COUNT: u32 = NR * MB;
@@ -26,15 +27,22 @@ fn fetch(col: u32, step: u32, member: u32) -> Fetched {
     let near = select(RUNS - 1u, run, inside);
     let scale_at = near * WORDS * 8u / GROUP * SCALE_K;
     for (var r = 0u; r < NR; r++) { // unroll
-        let c = col + select(r, p.n + r - WIDE, GATED && r >= WIDE);
+        let c = col + select(r, N + r - WIDE, GATED && r >= WIDE);
         f.words[r] = weight[c * RUNS + near];
         f.scale[r] = select(0.0, load_scales(scale_at + c * SCALE_N), inside);
     }
     return f;
 }
 
+// Where the activations of a row start, and four of them; none beyond the last.
+fn row_start(row: u32) -> u32 { return select(min(row, p.m - 1u), row, MB == 1u) * K; }
+fn x4(base: u32, k: u32) -> vec4<f32> {
+    if (WHOLE || k < K) { return load4_x((base + k) / 4u); }
+    return vec4<f32>(0.0);
+}
+
 // The block that a step belongs to; the last ones move back to end with the last column.
-fn column(first: u32, step: u32) -> u32 { return min(first + step / CHUNKS * WIDE, p.n - WIDE); }
+fn column(first: u32, step: u32) -> u32 { return min(first + step / CHUNKS * WIDE, N - WIDE); }
 
 // One of two values, the other lane's share added.
 fn fold(a: f32, b: f32, lane: u32, bit: u32) -> f32 {
@@ -58,10 +66,10 @@ fn gather(values: ptr<function, array<f32, COUNT>>, lane: u32) -> f32 {
 fn deliver(row0: u32, col: u32, i: u32, sum: f32, gated: f32, squares: f32) {
     let m = row0 + i % MB;
     let n = col + i / MB;
-    if (m >= p.m || i >= RESULTS) { return; }
-    let scale = select(1.0, inverseSqrt(squares / f32(p.k) + p.eps), NORM);
+    if (MB > 1u && m >= p.m || i >= RESULTS) { return; }
+    let scale = select(1.0, inverseSqrt(squares / f32(K) + p.eps), NORM);
     var v = epilogue(m, n, sum * scale);
-    if (GATED) { v = v / (1.0 + exp(-v)) * epilogue(m, n + p.n, gated * scale); }
+    if (GATED) { v = v / (1.0 + exp(-v)) * epilogue(m, n + N, gated * scale); }
     put(m, n, v);
 }
 
@@ -73,16 +81,18 @@ fn main(
     @builtin(subgroup_invocation_id) lane: u32,
 ) {
     let tile = group_index(wg, groups);
-    let row0 = tile / p.tiles_n * MB;
+    let row0 = tile / TILES_N * MB;
     let team = subgroup / SPLIT;
     let member = subgroup % SPLIT * LANES + lane;
-    let first = (tile % p.tiles_n * TEAMS + team) * (WIDE * BLOCKS);
+    let first = (tile % TILES_N * TEAMS + team) * (WIDE * BLOCKS);
     var next = fetch(column(first, 0u), 0u, member);
     if (CHUNKS == 1u) { take_x(row0, member); }
     var sums: array<f32, COUNT>;
     for (var step = 0u; step < STEPS; step++) {
         let now = next;
-        if (step + 1u < STEPS) { next = fetch(column(first, step + 1u), step + 1u, member); }
+        // In a long stream nothing is asked: a last fetch in vain is cheaper than a branch between loads.
+        let after = min(step + 1u, STEPS - 1u);
+        if (STEPS > 2u || step < after) { next = fetch(column(first, after), after, member); }
         if (CHUNKS > 1u) { take_x(row0, step % CHUNKS * TEAM + member); }
         for (var r = 0u; r < NR; r++) { // unroll
             var dots: array<Dot, MB>;

@@ -6,7 +6,7 @@ var<private> x_now: array<vec4<f32>, MB * WORDS * 2u>;
 
 fn take_x(row0: u32, run: u32) {
     for (var m = 0u; m < MB; m++) { // unroll
-        let base = min(row0 + m, p.m - 1u) * p.k;
+        let base = row_start(row0 + m);
         for (var i = 0u; i < WORDS * 2u; i++) { x_now[m * WORDS * 2u + i] = taken(m, base, run * WORDS * 8u + i * 4u) * 0.00390625; } // unroll
     }
 }

@@ -20,7 +20,7 @@ fn bytes_of(v: vec4<i32>) -> vec3<u32> {
 
 fn take_x(row0: u32, run: u32) {
     for (var m = 0u; m < MB; m++) { // unroll
-        let base = min(row0 + m, p.m - 1u) * p.k;
+        let base = row_start(row0 + m);
         var x: array<vec4<f32>, WORDS * 2u>;
         var most = 0u;
         for (var i = 0u; i < WORDS * 2u; i++) { // unroll
@@ -31,7 +31,7 @@ fn take_x(row0: u32, run: u32) {
         let exponent = max(most & 0x7f800000u, 0x10000000u);
         let up = bitcast<f32>(0x7f000000u - exponent + (20u << 23u));
         // A NaN must not be a constant of the text.
-        unit_now[m] = select(bitcast<f32>(exponent - (20u << 23u)), bitcast<f32>(0x7fc00000u | p.k8), exponent == 0x7f800000u);
+        unit_now[m] = select(bitcast<f32>(exponent - (20u << 23u)), bitcast<f32>(0x7fc00000u | p.m), exponent == 0x7f800000u);
         var sum = vec3<i32>();
         for (var j = 0u; j < WORDS; j++) { // unroll
             let a = min(vec4<i32>(round(x[j * 2u] * up)), vec4<i32>(2097151));

@@ -5,23 +5,38 @@ use super::{Access, Elem, Role, RoleType};
 /// Declares one binding and, for a tensor, the functions that read and write its elements in the compute type.
 ///
 /// `load_x(i)` reads element i, `load4_x(quad)` elements 4 quad to 4 quad + 3; `store4_x(quad, v)` writes four at once and
-/// `store_x(i, v)` one. Elements of one byte share words, so they have no `store_x`.
-pub(super) fn declare(text: &mut String, binding: usize, role: &Role) {
+/// `store_x(i, v)` one. Elements of one byte share words, so they have no `store_x`. A tensor of whole words that `code` never
+/// takes four at a time is an array of scalars: that spares the arithmetic of finding a scalar in a vector.
+pub(super) fn declare(text: &mut String, binding: usize, role: &Role, code: &[&str]) {
     let Role { name, holds, access } = *role;
     let mode = if access == Access::Write { "read_write" } else { "read" };
+    let fours = [format!("load4_{name}"), format!("store4_{name}"), format!("{name}[")];
+    let scalars = !code.iter().any(|code| fours.iter().any(|four| code.contains(four)));
     let element = match holds {
         RoleType::Array(wgsl) => wgsl,
+        RoleType::Tensor(Elem::F32) if scalars => "f32",
+        RoleType::Tensor(Elem::I32) if scalars => "i32",
         RoleType::Tensor(Elem::F32) => "vec4<f32>",
         RoleType::Tensor(Elem::F16) => "vec4<f16>",
         RoleType::Tensor(Elem::I32) => "vec4<i32>",
         RoleType::Tensor(Elem::I8 | Elem::U8 | Elem::Bool) => "u32",
     };
     line(text, format_args!("@group(0) @binding({binding}) var<storage, {mode}> {name}: array<{element}>;"));
-    if let RoleType::Tensor(elem) = holds {
-        load(text, name, elem);
-        if access == Access::Write {
-            store(text, name, elem);
+    match holds {
+        RoleType::Tensor(elem @ (Elem::F32 | Elem::I32)) if scalars => {
+            let t = elem.compute_type();
+            line(text, format_args!("fn load_{name}(i: u32) -> {t} {{ return {name}[i]; }}"));
+            if access == Access::Write {
+                line(text, format_args!("fn store_{name}(i: u32, v: {t}) {{ {name}[i] = v; }}"));
+            }
         }
+        RoleType::Tensor(elem) => {
+            load(text, name, elem);
+            if access == Access::Write {
+                store(text, name, elem);
+            }
+        }
+        RoleType::Array(_) => {}
     }
 }
 

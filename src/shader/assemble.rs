@@ -24,8 +24,11 @@ pub fn assemble(kernel: &Kernel) -> String {
             Const::Bool(b) => format!("const {name}: bool = {b};\n"),
         };
     }
+    let sources = std::iter::once(&kernel.body).chain(&kernel.links);
+    let functions = kernel.functions.iter().map(String::as_str);
+    let code: Vec<&str> = sources.map(|source| source.text()).chain(functions).collect();
     for (binding, role) in kernel.roles.iter().enumerate() {
-        declare(&mut prelude, binding, role);
+        declare(&mut prelude, binding, role, &code);
     }
     for function in &kernel.functions {
         prelude += function;

@@ -56,9 +56,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, product: &Product, shape: GemvQ4, ext
     let blocks = if chunks == 1 { blocks } else { 1 };
     let halves = if let Columns::Gated = extra.columns { 2 } else { 1 };
     let columns = columns.min(halves << product.n.max(1).ilog2());
+    let tiles_n = product.n.div_ceil(columns / halves * blocks * (subgroups / split));
     let (kernel, mut binds) = product.kernel(source!("gemv_q4"), if words == 2 { "vec2<u32>" } else { "u32" });
     let kernel = kernel
-        .link(source!("lib/gemm_x"))
         .link(if words == 2 { source!("lib/words_two") } else { source!("lib/words_one") })
         .link(if dot == Dot::Planes { source!("lib/dot_planes") } else { source!("lib/dot_f32") });
     let kernel = put(normed(kernel, extra.norm, &mut binds), &extra.columns, &mut binds);
@@ -72,6 +72,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, product: &Product, shape: GemvQ4, ext
         ("BLOCKS", blocks),
         ("CHUNKS", chunks),
         ("RUNS", product.k / 8 / words),
+        ("N", product.n),
+        ("K", product.k),
+        ("TILES_N", tiles_n),
         ("GROUP", group),
         ("SCALE_K", scale_k),
         ("SCALE_N", scale_n),
@@ -80,7 +83,6 @@ pub(super) fn lower(lower: &mut Lower<'_>, product: &Product, shape: GemvQ4, ext
     .fold(kernel.flag("WHOLE", product.k / 8 == lanes * split * words * chunks), |kernel, (name, value)| {
         kernel.set(name, value)
     });
-    let tiles_n = product.n.div_ceil(columns / halves * blocks * (subgroups / split));
     let tiles_m = product.m.div_ceil(rows);
     let params = product.params(tiles_m, tiles_n).f32(extra.norm.map_or(0.0, |norm| norm.eps as f32));
     lower.step(kernel, &binds, params, u64::from(tiles_n) * u64::from(tiles_m))
