@@ -1,36 +1,60 @@
-// out[row] = sum_i exp(max_i - max) sums[row, i] / sum_i exp(max_i - max) weight_i over the parts i of a row.
-struct Params { quads: u32, splits: u32, d4: u32 }
+// out[row] = sum_i exp(max_i - max) sums[row, i] / sum_i exp(max_i - max) weight_i over the parts i of a row. A workgroup takes a
+// row: TEAMS invocations share each four of its columns, and take every TEAMS-th part.
+struct Params { rows: u32, splits: u32 }
+const TEAMS: u32 = WG / WIDE;
 // Parts that are loaded at once.
-const AT_ONCE: u32 = 8u;
+const AT_ONCE: u32 = 4u;
+const LOWEST: f32 = -3.0e38;
+
+var<workgroup> tops: array<f32, TEAMS>;
+var<workgroup> weights: array<f32, TEAMS>;
+var<workgroup> sums: array<vec4<f32>, WG>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let item = group_index(wg, groups) * WG + lane;
-    if (item >= p.quads) { return; }
-    let row = item / p.d4;
+    let row = group_index(wg, groups);
+    if (row >= p.rows) { return; }
+    let team = lane / WIDE;
+    let d = min(lane % WIDE, D4 - 1u);
     let last = p.splits - 1u;
-    var top = -3.0e38;
-    for (var i = 0u; i < p.splits; i += AT_ONCE) {
-        for (var j = 0u; j < AT_ONCE; j++) { top = max(top, stats[row * p.splits + min(i + j, last)].x); } // unroll
-    }
-    var sum = vec4<f32>(0.0);
+    var top = LOWEST;
     var weight = 0.0;
-    for (var i = 0u; i < p.splits; i += AT_ONCE) {
-        var part: array<vec2<f32>, AT_ONCE>;
-        var sums_of: array<vec4<f32>, AT_ONCE>;
+    var sum = vec4<f32>(0.0);
+    for (var i0 = team; i0 < p.splits; i0 += TEAMS * AT_ONCE) {
+        var stat: array<vec4<f32>, AT_ONCE>;
+        var part: array<vec4<f32>, AT_ONCE>;
         for (var j = 0u; j < AT_ONCE; j++) { // unroll
-            let at = row * p.splits + min(i + j, last);
-            part[j] = stats[at];
-            sums_of[j] = sums[at * p.d4 + item % p.d4];
+            let at = (row * p.splits + min(i0 + j * TEAMS, last)) * (D4 + 1u);
+            stat[j] = parts[at + D4];
+            part[j] = parts[at + d];
         }
         for (var j = 0u; j < AT_ONCE; j++) { // unroll
             // A part without keys weighs exactly 0; a NaN is passed on (`!=` would be false for it).
-            if (i + j < p.splits && !(part[j].y == 0.0)) {
-                let w = exp(part[j].x - top);
-                weight += w * part[j].y;
-                sum += w * sums_of[j];
+            if (i0 + j * TEAMS < p.splits && !(stat[j].y == 0.0)) {
+                let best = max(top, stat[j].x);
+                let old = exp(top - best);
+                let e = exp(stat[j].x - best);
+                top = best;
+                weight = weight * old + e * stat[j].y;
+                sum = sum * old + e * part[j];
             }
         }
     }
-    store4_out(item, sum / weight);
+    if (lane % WIDE == 0u) {
+        tops[team] = top;
+        weights[team] = weight;
+    }
+    sums[lane] = sum;
+    workgroupBarrier();
+    if (lane >= D4) { return; }
+    var best = LOWEST;
+    for (var i = 0u; i < TEAMS; i++) { best = max(best, tops[i]); }
+    var all = vec4<f32>(0.0);
+    var total = 0.0;
+    for (var i = 0u; i < TEAMS; i++) {
+        let e = exp(tops[i] - best);
+        total += e * weights[i];
+        all += e * sums[i * WIDE + lane];
+    }
+    store4_out(row * D4 + lane, all / total);
 }

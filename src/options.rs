@@ -44,7 +44,7 @@ pub struct Options {
     /// Computes every matrix product in this way where it is possible at all. Not a runtime option: for tests and benches.
     pub force_gemm: Option<linear::Algorithm>,
     /// Cuts every attention in this way. Not a runtime option either.
-    pub force_attention: Option<attention::Split>,
+    pub force_attention: Option<attention::Cut>,
 }
 
 /// The largest `sdpa_query_tile`; far more than any kernel takes.

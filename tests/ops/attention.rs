@@ -1,6 +1,6 @@
 use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
-use executorch_webgpu::ops::attention::Split;
+use executorch_webgpu::ops::attention::Cut;
 use executorch_webgpu::options::Options;
 
 use crate::common::model::Running;
@@ -125,8 +125,13 @@ fn every_head_size_and_group() {
         (256, 4, 1),
     ] {
         let s = shape(heads_q, heads_kv, d, 17, 96);
+        let calls = [(17, 0), (1, 17), (3, 18), (1, 21), (2, 22)];
         for profile in [Profile::Full, Profile::Minimal] {
-            replay(s, &[(17, 0), (1, 17), (3, 18), (1, 21), (2, 63)][..4], &Options::default(), profile, F32_TOLERANCE);
+            replay(s, &calls, &Options::default(), profile, F32_TOLERANCE);
+        }
+        for splits in [1, 2] {
+            let options = Options { force_attention: Some(Cut::Few { splits }), ..Options::default() };
+            replay(s, &calls, &options, Profile::Full, F32_TOLERANCE);
         }
     }
 }
@@ -136,9 +141,10 @@ fn every_cut_of_the_work() {
     let s = shape(6, 2, 32, 65, 700);
     let calls =
         [(65, 0), (64, 65), (1, 129), (2, 130), (65, 132), (63, 197), (65, 260), (65, 325), (65, 390), (1, 455)];
-    for rows in [1, 2, 8, 16, 32] {
-        for splits in [1, 3, 6] {
-            let options = Options { force_attention: Some(Split { rows, splits }), ..Options::default() };
+    for splits in [1, 3, 6] {
+        let tiles = [1, 2, 8, 16, 32].map(|rows| Cut::Tile { rows, splits });
+        for cut in tiles.into_iter().chain([Cut::Few { splits }]) {
+            let options = Options { force_attention: Some(cut), ..Options::default() };
             replay(s, &calls[..if splits == 1 { 3 } else { 10 }], &options, Profile::Full, F32_TOLERANCE);
         }
     }

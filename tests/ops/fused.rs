@@ -2,7 +2,8 @@
 
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::ops::SILU_MUL;
-use executorch_webgpu::ops::attention::ROTARY;
+use executorch_webgpu::gpu::Profile;
+use executorch_webgpu::ops::attention::{Cut, ROTARY};
 use executorch_webgpu::ops::linear::{LINEAR_ADD, NORM_GATE, NORM_LAYERS};
 use executorch_webgpu::options::Options;
 
@@ -324,8 +325,9 @@ fn a_rotary_embedding_and_its_attention() {
         (shape(2, 2, 12, 17, 96), Style::Halves(8)),
     ] {
         for enable_f16_kv_cache in [false, true] {
-            for profile in PROFILES {
-                let options = Options { enable_f16_kv_cache, ..Options::default() };
+            let forced = [1, 3].map(|splits| (Profile::Full, Some(Cut::Few { splits })));
+            for (profile, force_attention) in PROFILES.map(|profile| (profile, None)).into_iter().chain(forced) {
+                let options = Options { enable_f16_kv_cache, force_attention, ..Options::default() };
                 let mut running = rotary_model(s, style).load_with(options, profile).unwrap();
                 assert_fused(&running, ROTARY[usize::from(matches!(style, Style::Halves(_)))]);
                 let mut reference = Reference::new(s, None);

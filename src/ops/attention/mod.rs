@@ -2,12 +2,16 @@
 
 mod choose;
 mod coop;
+mod few;
 mod rotary;
 
-pub use choose::{Split, choose};
+pub use choose::{Cut, choose};
 pub use rotary::{INTERNAL, ROTARY};
 
-use super::{DynInt, FLOATS, Lower, Op, Operand, Params};
+use few::Few;
+use rotary::New;
+
+use super::{Bind, DynInt, FLOATS, Lower, Op, Operand, Params};
 use crate::error::Result;
 use crate::graph::Value;
 use crate::shader::{Access, Kernel, RoleType};
@@ -36,7 +40,7 @@ fn shape(lower: &Lower<'_>, x: Operand, what: &str) -> Result<[u32; 3]> {
 }
 
 /// Writes the rows of `value` to rows `pos..` of `cache`.
-fn append(lower: &mut Lower<'_>, value: Operand, cache: Operand, pos: DynInt) -> Result<()> {
+fn append_rows(lower: &mut Lower<'_>, value: Operand, cache: Operand, pos: DynInt) -> Result<()> {
     let [rows, heads, d] = shape(lower, value, "the new rows")?;
     let [capacity, cache_heads, cache_d] = shape(lower, cache, "the cache")?;
     if (heads, d) != (cache_heads, cache_d) {
@@ -59,9 +63,10 @@ fn update_cache(lower: &mut Lower<'_>) -> Result<()> {
     if let Some(reader) = lower.output_reader() {
         return Err(lower.unsupported(format!("its result is read by {reader}; read the cache instead")));
     }
-    append(lower, value, cache, pos)
+    append_rows(lower, value, cache, pos)
 }
 
+#[derive(Clone, Copy)]
 struct Attention {
     q: Operand,
     k_cache: Operand,
@@ -78,9 +83,7 @@ struct Attention {
 
 fn sdpa_with_kv_cache(lower: &mut Lower<'_>) -> Result<()> {
     let (attention, [k, v]) = arguments(lower)?;
-    append(lower, k, attention.k_cache, attention.pos)?;
-    append(lower, v, attention.v_cache, attention.pos)?;
-    attend(lower, &attention)
+    attend(lower, &attention, &New { k, v, rotation: None, turned: None })
 }
 
 /// The attention that the arguments ask for, and the new keys and values.
@@ -124,14 +127,26 @@ fn refuse_other_forms(lower: &mut Lower<'_>) -> Result<()> {
     }
 }
 
-fn attend(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
-    if coop::applies(lower, a) {
-        return coop::lower(lower, a);
-    }
+/// Brings the new keys and values to the cache, then attends.
+fn attend(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>) -> Result<()> {
     let group = a.heads_q / a.heads_kv;
-    let Split { rows, splits } = choose(a.seq, group, a.heads_kv, a.capacity, lower.env.options);
-    let tiles = (a.seq * group).div_ceil(rows);
-    let mut kernel = Kernel::new(source!("attention"))
+    let (caps, options) = (lower.caps(), lower.env.options);
+    match choose((a.seq, group, a.d), a.heads_kv, a.capacity, caps, options) {
+        Cut::Few { splits } if a.seq > 0 => match Few::of(a.seq, group, a.d, caps) {
+            Some(few) => few::lower(lower, a, new, few, splits),
+            None => Err(lower.unsupported("attention by subgroups on a device without them")),
+        },
+        Cut::Few { .. } => Ok(()),
+        Cut::Tile { rows, splits } => {
+            let a = rotary::append(lower, a, new)?;
+            if coop::applies(lower, &a) { coop::lower(lower, &a) } else { tiles(lower, &a, rows, splits) }
+        }
+    }
+}
+
+fn tiles(lower: &mut Lower<'_>, a: &Attention, rows: u32, splits: u32) -> Result<()> {
+    let tiles = (a.seq * (a.heads_q / a.heads_kv)).div_ceil(rows);
+    let kernel = Kernel::new(source!("attention"))
         .set("WG", WG)
         .set("D", a.d)
         .set("BQ", rows)
@@ -141,27 +156,35 @@ fn attend(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {
     let params = Params::new().u32(a.seq).u32(a.heads_q).u32(a.heads_kv).u32(a.capacity);
     let params = params.dynamic(a.pos).f32(a.scale).u32(splits).u32(tiles).u32(choose::PART_MIN);
     let groups = u64::from(a.heads_kv) * u64::from(tiles) * u64::from(splits);
-    let mut binds = vec![a.q.into(), a.k_cache.into(), a.v_cache.into()];
+    merged(lower, a, splits, (kernel, vec![a.q.into(), a.k_cache.into(), a.v_cache.into()]), params, groups)
+}
+
+/// The step that attends to `splits` parts of the keys, and the one that merges them where they are several.
+fn merged(
+    lower: &mut Lower<'_>,
+    a: &Attention,
+    splits: u32,
+    (kernel, mut binds): (Kernel, Vec<Bind>),
+    params: Params,
+    groups: u64,
+) -> Result<()> {
     if splits == 1 {
-        kernel = kernel.link(source!("lib/attention_direct")).writes("out", a.out.elem);
         binds.push(a.out.into());
+        let kernel = kernel.link(source!("lib/attention_direct")).writes("out", a.out.elem);
         return lower.step(kernel, &binds, params, groups);
     }
-    let rows_total = u64::from(a.seq * a.heads_q);
-    let sums = lower.scratch(rows_total * u64::from(splits * a.d) * 4);
-    let stats = lower.scratch(rows_total * u64::from(splits) * 8);
-    kernel = kernel
-        .link(source!("lib/attention_partial"))
-        .role("sums", RoleType::Array("vec4<f32>"), Access::Write)
-        .role("stats", RoleType::Array("vec2<f32>"), Access::Write);
-    binds.extend([sums, stats]);
+    let rows = a.seq * a.heads_q;
+    let parts = lower.scratch(u64::from(rows) * u64::from(splits) * u64::from(a.d / 4 + 1) * 16);
+    binds.push(parts);
+    let kernel = kernel.link(source!("lib/attention_partial"));
+    let kernel = kernel.role("parts", RoleType::Array("vec4<f32>"), Access::Write);
     lower.step(kernel, &binds, params, groups)?;
+    let wide = (a.d / 4).next_power_of_two();
     let merge = Kernel::new(source!("attention_merge"))
-        .set("WG", WG)
-        .array("sums", "vec4<f32>")
-        .array("stats", "vec2<f32>")
+        .set("WG", wide.max(128))
+        .set("WIDE", wide)
+        .set("D4", a.d / 4)
+        .array("parts", "vec4<f32>")
         .writes("out", a.out.elem);
-    let quads = a.seq * a.heads_q * a.d / 4;
-    let params = Params::new().u32(quads).u32(splits).u32(a.d / 4);
-    lower.step(merge, &[sums, stats, a.out.into()], params, u64::from(quads.div_ceil(WG)))
+    lower.step(merge, &[parts, a.out.into()], Params::new().u32(rows).u32(splits), u64::from(rows))
 }
