@@ -2,8 +2,8 @@
 // maximum. A workgroup takes BQ rows (s, h) that share one head of the cache and, of the keys, one of `splits` parts.
 struct Params {
     seq: u32, heads_q: u32, heads_kv: u32, capacity: u32,
-    pos_slot: u32, pos_base: i32, scale: f32, splits: u32,
-    tiles: u32, split_min: u32,
+    pos_slot: u32, pos_base: i32, scale: f32, tiles: u32,
+    split_min: u32,
 }
 
 const D4: u32 = D / 4u;
@@ -52,9 +52,9 @@ fn reduce_rows_sum(lane: u32) {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let index = group_index(wg, groups);
-    let split = index % p.splits;
-    let tile = (index / p.splits) % p.tiles;
-    let kv = index / (p.splits * p.tiles);
+    let split = index % SPLITS;
+    let tile = (index / SPLITS) % p.tiles;
+    let kv = index / (SPLITS * p.tiles);
     if (kv >= p.heads_kv) { return; }
     let g = p.heads_q / p.heads_kv;
     let rows = p.seq * g;
@@ -63,7 +63,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     // The keys that the last row of this tile sees, then the part of them that this split takes.
     let visible = min(pos + min(row0 + BQ - 1u, rows - 1u) / g + 1u, p.capacity);
     let context = min(pos + p.seq, p.capacity);
-    let length = max(((context + p.splits - 1u) / p.splits + WG - 1u) / WG * WG, p.split_min);
+    let length = max(((context + SPLITS - 1u) / SPLITS + WG - 1u) / WG * WG, p.split_min);
     let first = split * length;
     let end = min(first + length, visible);
 

@@ -1,14 +1,14 @@
 // Attention of few rows on a long cache, as in attention.wgsl: a workgroup takes BQ rows (s, h) that share one head of the cache
 // and one of `splits` parts of its keys. TEAM invocations share a key, each with QUADS fours of its dimensions, and keep the
 // sums of all rows over the keys that come their way; running maxima are a team's own until the end.
+// Sizes are constants; with ALONE there is one position, so that all rows see the same keys.
 struct Params {
-    seq: u32, heads_q: u32, heads_kv: u32, capacity: u32,
-    pos_slot: u32, pos_base: i32, scale: f32, splits: u32,
-    tiles: u32, rotary: u32, table: u32, start_slot: u32,
-    start_base: i32,
+    seq: u32, tiles: u32, pos_base: i32, scale: f32,
+    rotary: u32, table: u32, start_base: i32,
 }
 
 const D4: u32 = D / 4u;
+const GROUP: u32 = HEADS_Q / HEADS_KV;
 const WG: u32 = SUBGROUPS * LANES;
 // Keys of a subgroup, and of a workgroup, at a time.
 const KEYS: u32 = LANES / TEAM;
@@ -29,17 +29,17 @@ fn main(
     @builtin(subgroup_invocation_id) lane: u32,
 ) {
     let part = group_index(wg, groups);
-    let split = part % p.splits;
-    let tile = part / p.splits % p.tiles;
-    let kv = part / (p.splits * p.tiles);
-    if (kv >= p.heads_kv) { return; }
-    let g = p.heads_q / p.heads_kv;
-    let rows = p.seq * g;
+    let split = part % SPLITS;
+    let kv = part / SPLITS % HEADS_KV;
+    let tile = part / (SPLITS * HEADS_KV);
+    if (tile >= p.tiles) { return; }
+    let seq = select(p.seq, 1u, ALONE);
+    let rows = seq * GROUP;
     let row0 = tile * BQ;
-    let pos = u32(live(p.pos_slot) + p.pos_base);
-    let visible = min(pos + min(row0 + BQ - 1u, rows - 1u) / g + 1u, p.capacity);
-    let context = min(pos + p.seq, p.capacity);
-    let length = ((context + p.splits - 1u) / p.splits + STEP - 1u) / STEP * STEP;
+    let pos = u32(live(POS_SLOT) + p.pos_base);
+    let visible = min(pos + min(row0 + BQ - 1u, rows - 1u) / GROUP + 1u, CAPACITY);
+    let context = min(pos + seq, CAPACITY);
+    let length = ((context + SPLITS - 1u) / SPLITS + STEP - 1u) / STEP * STEP;
     let first = split * length;
     let end = min(first + length, visible);
     let member = lane % TEAM;
@@ -61,36 +61,38 @@ fn main(
         var k: array<vec4<f32>, AT_ONCE * QUADS>;
         var v: array<vec4<f32>, AT_ONCE * QUADS>;
         for (var u = 0u; u < AT_ONCE; u++) { // unroll
-            let base = (min(key + u * KEYS, end - 1u) * p.heads_kv + kv) * D4;
+            let c = min(key + u * KEYS, end - 1u);
             for (var j = 0u; j < QUADS; j++) { // unroll
                 let d = member + TEAM * j;
                 if (FULL || d < D4) {
-                    k[u * QUADS + j] = load4_k_cache(base + d);
-                    v[u * QUADS + j] = load4_v_cache(base + d);
+                    k[u * QUADS + j] = key4(c, pos, kv, d);
+                    v[u * QUADS + j] = value4(c, pos, kv, d);
                 }
             }
         }
+        var s: array<f32, BQ * AT_ONCE>;
+        for (var i = 0u; i < BQ; i++) { // unroll
+            for (var u = 0u; u < AT_ONCE; u++) { // unroll
+                for (var j = 0u; j < QUADS; j++) { s[i * AT_ONCE + u] += dot(q[i * QUADS + j], k[u * QUADS + j]); } // unroll
+            }
+        }
+        for (var bit = 1u; bit < TEAM; bit *= 2u) {
+            for (var n = 0u; n < BQ * AT_ONCE; n++) { s[n] += subgroupShuffleXor(s[n], bit); } // unroll
+        }
         for (var i = 0u; i < BQ; i++) { // unroll
             // Keys that this row sees.
-            let stop = min(end, pos + min(row0 + i, rows - 1u) / g + 1u);
-            var s: array<f32, AT_ONCE>;
+            let stop = select(min(end, pos + min(row0 + i, rows - 1u) / GROUP + 1u), end, ALONE);
             var best = top[i];
-            for (var u = 0u; u < AT_ONCE; u++) { // unroll
-                var sum = 0.0;
-                for (var j = 0u; j < QUADS; j++) { sum += dot(q[i * QUADS + j], k[u * QUADS + j]); } // unroll
-                for (var bit = 1u; bit < TEAM; bit *= 2u) { sum += subgroupShuffleXor(sum, bit); }
-                s[u] = sum;
-                best = max(best, select(LOWEST, sum, key + u * KEYS < stop));
-            }
+            for (var u = 0u; u < AT_ONCE; u++) { best = max(best, select(LOWEST, s[i * AT_ONCE + u], key + u * KEYS < stop)); } // unroll
             let old = exp(top[i] - best);
             top[i] = best;
             weight[i] *= old;
             for (var j = 0u; j < QUADS; j++) { acc[i * QUADS + j] *= old; } // unroll
             for (var u = 0u; u < AT_ONCE; u++) { // unroll
-                // Values that this row must not see may be NaN.
-                if (key + u * KEYS < stop) {
-                    let e = exp(s[u] - best);
-                    weight[i] += e;
+                let e = select(0.0, exp(s[i * AT_ONCE + u] - best), key + u * KEYS < stop);
+                weight[i] += e;
+                // Values that only later rows see may be NaN.
+                if (ALONE || key + u * KEYS < stop) {
                     for (var j = 0u; j < QUADS; j++) { acc[i * QUADS + j] += e * v[u * QUADS + j]; } // unroll
                 }
             }
@@ -136,6 +138,6 @@ fn main(
             total += e * stat.y;
             sum += e * sums_of[(s * BQ + i) * D4 + item % D4];
         }
-        finish((row / g) * p.heads_q + kv * g + row % g, split, item % D4, sum, best, total);
+        finish(row / GROUP * HEADS_Q + kv * GROUP + row % GROUP, split, item % D4, sum, best, total);
     }
 }

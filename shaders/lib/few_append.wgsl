@@ -1,30 +1,48 @@
 // Rotates the queries of all rows, which are one tile, and brings the new keys and values of this part of the keys, rotated as in
-// rope.wgsl, to the cache, where this workgroup reads them and no other does.
+// rope.wgsl, to the cache. This workgroup reads them from shared memory, as the cache holds them; no other one does.
 var<workgroup> queries: array<vec4<f32>, BQ * D4>;
+var<workgroup> new_keys: array<vec4<f32>, BQ * D4>;
+var<workgroup> new_values: array<vec4<f32>, BQ * D4>;
+
+fn kept(x: f32) -> f32 {
+    if (HALF_CACHE) { return unpack2x16float(pack2x16float(vec2<f32>(x, 0.0))).x; }
+    return x;
+}
 
 fn prepare(kv: u32, first: u32, end: u32, pos: u32, index: u32) {
-    let g = p.heads_q / p.heads_kv;
-    let angles = u32(live(p.start_slot) + p.start_base);
-    for (var i = index; i < BQ * D; i += WG) {
-        let row = min(i / D, p.seq * g - 1u);
+    let angles = u32(live(START_SLOT) + p.start_base);
+    for (var n = 0u; n < (BQ * D + WG - 1u) / WG; n++) { // unroll
+        let i = index + n * WG;
+        let row = min(i / D, select(p.seq, 1u, ALONE) * GROUP - 1u);
         let d = i % D;
-        let at = ((row / g) * p.heads_q + kv * g + row % g) * D;
+        let at = (row / GROUP * HEADS_Q + kv * GROUP + row % GROUP) * D;
         var x = load_q(at + d);
-        if (d < p.rotary) { x = rotate(x, load_q(at + partner(d)), d, (angles + row / g) * p.table); }
-        queries[i / 4u][i % 4u] = x;
+        if (d < p.rotary) { x = rotate(x, load_q(at + partner(d)), d, (angles + row / GROUP) * p.table); }
+        if (i < BQ * D) { queries[i / 4u][i % 4u] = x; }
     }
     let newest = max(first, pos);
     for (var i = index; newest < end && i < (end - newest) * D; i += WG) {
         let row = newest + i / D;
         let d = i % D;
-        let at = ((row - pos) * p.heads_kv + kv) * D;
+        let at = ((row - pos) * HEADS_KV + kv) * D;
         var x = load_k(at + d);
         if (d < p.rotary) { x = rotate(x, load_k(at + partner(d)), d, (angles + row - pos) * p.table); }
-        let to = (row * p.heads_kv + kv) * D + d;
+        let v = load_v(at + d);
+        let to = (row * HEADS_KV + kv) * D + d;
         store_k_cache(to, x);
-        store_v_cache(to, load_v(at + d));
+        store_v_cache(to, v);
+        let here = (row - pos) * D4 + d / 4u;
+        new_keys[here][d % 4u] = kept(x);
+        new_values[here][d % 4u] = kept(v);
     }
-    storageBarrier();
     workgroupBarrier();
 }
 fn query(row0: u32, i: u32, kv: u32, d: u32) -> vec4<f32> { return queries[i * D4 + d]; }
+fn key4(c: u32, pos: u32, kv: u32, d: u32) -> vec4<f32> {
+    if (c >= pos) { return new_keys[(c - pos) * D4 + d]; }
+    return load4_k_cache((c * HEADS_KV + kv) * D4 + d);
+}
+fn value4(c: u32, pos: u32, kv: u32, d: u32) -> vec4<f32> {
+    if (c >= pos) { return new_values[(c - pos) * D4 + d]; }
+    return load4_v_cache((c * HEADS_KV + kv) * D4 + d);
+}

@@ -6,7 +6,7 @@ use super::{Attention, merged};
 use crate::error::Result;
 use crate::gpu::Caps;
 use crate::ops::{Bind, DynInt, Lower, Params};
-use crate::shader::Kernel;
+use crate::shader::{Elem, Kernel};
 use crate::source;
 
 /// Rows of a workgroup at most.
@@ -16,8 +16,11 @@ const MOST_ROWS: u32 = 8;
 const MOST_SUMS: u32 = 16;
 const MOST_LOADS: u32 = 8;
 
-/// Bytes of shared memory for sums.
-const SHARED: u32 = 8 << 10;
+/// Arrays of the rows of a workgroup in shared memory besides the sums of each subgroup: queries, new keys, new values.
+const ARRAYS: u32 = 3;
+
+/// A first row of tables that are not there.
+const NOWHERE: DynInt = DynInt { slot: 0, base: 0 };
 
 /// How a workgroup is made up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +43,14 @@ impl Few {
         let d4 = d / 4;
         let team = (d4.next_power_of_two() / 2).clamp(1, lanes);
         let quads = d4.div_ceil(team);
-        let most = MOST_ROWS.min(MOST_SUMS / quads).min(SHARED / 4 / d).max(1);
+        // With one subgroup, and half a kibibyte for its maxima and weights.
+        let room = caps.shared_bytes.saturating_sub(512) / (4 * d);
+        let most = MOST_ROWS.min(MOST_SUMS / quads).min(room / (ARRAYS + 1)).max(1);
         let total = seq * group;
         let tiles = total.div_ceil(most).max(1);
         // One position is what there is all the time; other lengths share a variant.
         let rows = if seq == 1 { total.div_ceil(tiles) } else { most };
-        let fits = |n: &u32| n * rows * d * 4 <= SHARED && n * lanes <= caps.max_invocations;
+        let fits = |n: &u32| (n + ARRAYS) * rows <= room && n * lanes <= caps.max_invocations;
         let subgroups = [4, 2].into_iter().find(fits).unwrap_or(1);
         Some(Few { lanes, subgroups, team, quads, rows, tiles })
     }
@@ -64,13 +69,19 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>, few: Fe
         .set("LANES", lanes)
         .set("SUBGROUPS", subgroups)
         .set("D", a.d)
+        .set("HEADS_Q", a.heads_q)
+        .set("HEADS_KV", a.heads_kv)
+        .set("CAPACITY", a.capacity)
+        .set("SPLITS", splits)
+        .set("POS_SLOT", a.pos.slot)
+        .flag("ALONE", a.seq == 1)
         .set("BQ", rows)
         .set("TEAM", team)
         .set("QUADS", quads)
         .set("AT_ONCE", (MOST_LOADS / quads).max(1))
         .reads("q", a.q.elem);
     let mut binds = vec![Bind::from(a.q)];
-    let (mut rotary, mut table, mut start) = (0, 0, DynInt { slot: 0, base: 0 });
+    let mut params = Params::new().u32(a.seq).u32(tiles).i32(a.pos.base).f32(a.scale);
     if appends {
         lower.bound(a.pos, a.seq, a.capacity, "position in the KV cache")?;
         kernel = kernel.link(source!("lib/few_append")).link(new.style());
@@ -80,16 +91,14 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>, few: Fe
             binds.push(x.into());
         }
         kernel = kernel.writes("k_cache", a.k_cache.elem).writes("v_cache", a.v_cache.elem);
-        if let Some(r) = new.rotation {
-            (rotary, table, start) = (r.rotary, r.table, r.start);
-        }
+        let (rotary, table, start) = new.rotation.map_or((0, 0, NOWHERE), |r| (r.rotary, r.table, r.start));
+        kernel = kernel.flag("HALF_CACHE", a.k_cache.elem == Elem::F16).set("START_SLOT", start.slot);
+        params = params.u32(rotary).u32(table).i32(start.base);
     } else {
         kernel = kernel.link(source!("lib/few_ready"));
         kernel = kernel.reads("k_cache", a.k_cache.elem).reads("v_cache", a.v_cache.elem);
     }
     binds.extend([Bind::from(a.k_cache), Bind::from(a.v_cache)]);
-    let params = Params::new().u32(a.seq).u32(a.heads_q).u32(a.heads_kv).u32(a.capacity);
-    let params = params.dynamic(a.pos).f32(a.scale).u32(splits).u32(tiles).u32(rotary).u32(table).dynamic(start);
     let groups = u64::from(a.heads_kv) * u64::from(tiles) * u64::from(splits);
     merged(lower, &a, splits, (kernel, binds), params, groups)
 }
@@ -107,7 +116,7 @@ mod tests {
         assert_eq!(of(2, 4, 64, 32), Some(few(32, 4, 8, 2, 8, 1)));
         assert_eq!(of(1, 9, 64, 32), Some(few(32, 4, 8, 2, 5, 2)));
         assert_eq!(of(1, 1, 4, 32), Some(few(32, 4, 1, 1, 1, 1)));
-        assert_eq!(of(16, 4, 256, 32), Some(few(32, 1, 32, 2, 8, 8)));
+        assert_eq!(of(16, 4, 256, 32), Some(few(32, 2, 32, 2, 3, 22)));
         assert_eq!(of(1, 4, 256, 8), Some(few(8, 4, 8, 8, 2, 2)));
         assert_eq!(Few::of(1, 4, 64, &Caps { subgroup: Some((8, 32)), ..Caps::minimal() }), None);
     }

@@ -150,11 +150,12 @@ fn tiles(lower: &mut Lower<'_>, a: &Attention, rows: u32, splits: u32) -> Result
         .set("WG", WG)
         .set("D", a.d)
         .set("BQ", rows)
+        .set("SPLITS", splits)
         .reads("q", a.q.elem)
         .reads("k_cache", a.k_cache.elem)
         .reads("v_cache", a.v_cache.elem);
     let params = Params::new().u32(a.seq).u32(a.heads_q).u32(a.heads_kv).u32(a.capacity);
-    let params = params.dynamic(a.pos).f32(a.scale).u32(splits).u32(tiles).u32(choose::PART_MIN);
+    let params = params.dynamic(a.pos).f32(a.scale).u32(tiles).u32(choose::PART_MIN);
     let groups = u64::from(a.heads_kv) * u64::from(tiles) * u64::from(splits);
     merged(lower, a, splits, (kernel, vec![a.q.into(), a.k_cache.into(), a.v_cache.into()]), params, groups)
 }
