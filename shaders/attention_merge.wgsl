@@ -9,7 +9,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     if (item >= p.quads) { return; }
     let row = item / p.d4;
     let last = p.splits - 1u;
-    var top = -3.0e38;
+    var top = -3.4028234e38;
     for (var i = 0u; i < p.splits; i += AT_ONCE) {
         for (var j = 0u; j < AT_ONCE; j++) { top = max(top, stats[row * p.splits + min(i + j, last)].x); } // unroll
     }

@@ -43,7 +43,8 @@ fn embedding(graph: &Graph, uses: &Uses, index: usize) -> Option<([usize; 2], No
     let alone = k_cache != v_cache && !read.any(|id| id == q_out || id == k_out);
     let form = |id| graph.tensor(id).map(|tensor| (tensor.max, tensor.dtype));
     let alike = graph.tensor(*out).is_some() && form(q) == form(q_out) && form(k) == form(k_out);
-    let fits = alone && alike && (q_in, k_in) == (q_out, k_out) && uses.are_steady(graph, rope);
+    let single = graph.tensor(q).is_some_and(|tensor| tensor.max.iter().rev().skip(3).all(|&n| n == 1));
+    let fits = alone && alike && single && (q_in, k_in) == (q_out, k_out) && uses.are_steady(graph, rope);
     let args = [&[q, k], rest, tables].concat();
     fits.then(|| ([index, place], Node { op: ROTARY[style].into(), args }, vec![*out, q_out]))
 }

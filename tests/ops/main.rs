@@ -22,6 +22,7 @@ mod q4_variants;
 mod reduce;
 mod reindex;
 mod rope;
+mod sdpa;
 mod softmax;
 mod take;
 mod unary;
