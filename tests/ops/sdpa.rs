@@ -251,10 +251,13 @@ fn one_program_runs_at_every_length() {
 }
 
 #[test]
-fn no_queries_give_nothing_and_no_keys_zeros() {
+fn no_queries_or_values_of_no_length_give_nothing_and_no_keys_zeros() {
     let x = heads(&[1, 2], 4, 5, 8);
     let m = Model::single(OP, &[&x[0], &x[1], &x[2]], &[Entry::Null, Entry::Null], DType::F32, &[1, 2, 4, 8]);
-    let calls = [(0, 5), (4, 0), (4, 5)].map(|(s, c)| heads(&[1, 2], s, c, 8));
+    let calls = [(0, 5, 8), (4, 5, 0), (4, 0, 8), (4, 5, 8)].map(|(s, c, width)| {
+        let [q, k, _] = heads(&[1, 2], s, c, 8);
+        [q, k, floats(&[1, 2, c, width], 3)]
+    });
     check_in_turn(&m, &calls, |[q, k, v], got| {
         let (dims, want) = formula(q, k, v, None, 1.0 / 8f64.sqrt());
         let want: Vec<f64> = if k.values.is_empty() { vec![0.0; want.len()] } else { want };
@@ -293,6 +296,8 @@ fn what_does_not_fit_is_refused_by_name() {
         let text = load(dims, good);
         assert!(text.contains(expected) && text.contains(OP), "{text}");
     }
-    let wide: &[u32] = &[1, 1, 1, 4100];
-    assert!(load([wide, wide, wide, &[1]], wide).contains("4100"));
+    for d in [0, 4100] {
+        let all: &[u32] = &[1, 1, 1, d];
+        assert!(load([all, all, &[1, 1, 1, 4], &[1]], &[1, 1, 1, 4]).contains(&format!("heads of {d} and 4")));
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn lower(lower: &mut Lower<'_>) -> Result<()> {
         }
     };
     let scale = lower.double_or(4, 1.0 / f64::from(d).sqrt())? as f32;
-    if keys == 0 {
+    if keys == 0 || out.dims.numel() == 0 {
         return map(lower, out, &Map { formula: "p.s", inputs: &[], compute: "f32", scalars: [0.0, 0.0] });
     }
     // Every query sees all keys: the last one sits on the last key.

@@ -51,7 +51,7 @@ pub(super) fn run(lower: &mut Lower<'_>, a: &Tiled) -> Result<()> {
     let [q, k, v, out] = a.tensors;
     let (d, width) = (q.dims.last(), out.dims.last());
     let fours = d.max(width).div_ceil(4);
-    if fours == 0 || fours > FOURS {
+    if d == 0 || fours > FOURS {
         return Err(lower.unsupported(format!("heads of {d} and {width}, expected 1 to {}", 4 * FOURS)));
     }
     let teams: u32 = a.teams.sizes.iter().product();
