@@ -8,13 +8,14 @@ struct Params {
 }
 
 const D4: u32 = D / 4u;
+const V4: u32 = D4;
 const GROUP: u32 = HEADS_Q / HEADS_KV;
 const WG: u32 = SUBGROUPS * LANES;
 // Keys of a subgroup, and of a workgroup, at a time.
 const KEYS: u32 = LANES / TEAM;
 const STEP: u32 = SUBGROUPS * KEYS * AT_ONCE;
 const FULL: bool = D4 % TEAM == 0u;
-const LOWEST: f32 = -3.0e38;
+const LOWEST: f32 = -3.4028234e38;
 
 // What each subgroup has of every row.
 var<workgroup> sums_of: array<vec4<f32>, SUBGROUPS * BQ * D4>;

@@ -4,7 +4,7 @@ struct Params { rows: u32, splits: u32 }
 const TEAMS: u32 = WG / WIDE;
 // Parts that are loaded at once.
 const AT_ONCE: u32 = 4u;
-const LOWEST: f32 = -3.0e38;
+const LOWEST: f32 = -3.4028234e38;
 
 var<workgroup> tops: array<f32, TEAMS>;
 var<workgroup> weights: array<f32, TEAMS>;
@@ -15,7 +15,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     let row = group_index(wg, groups);
     if (row >= p.rows) { return; }
     let team = lane / WIDE;
-    let d = min(lane % WIDE, D4 - 1u);
+    let d = min(lane % WIDE, V4 - 1u);
     let last = p.splits - 1u;
     var top = LOWEST;
     var weight = 0.0;
@@ -24,8 +24,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         var stat: array<vec4<f32>, AT_ONCE>;
         var part: array<vec4<f32>, AT_ONCE>;
         for (var j = 0u; j < AT_ONCE; j++) { // unroll
-            let at = (row * p.splits + min(i0 + j * TEAMS, last)) * (D4 + 1u);
-            stat[j] = parts[at + D4];
+            let at = (row * p.splits + min(i0 + j * TEAMS, last)) * (V4 + 1u);
+            stat[j] = parts[at + V4];
             part[j] = parts[at + d];
         }
         for (var j = 0u; j < AT_ONCE; j++) { // unroll
@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     }
     sums[lane] = sum;
     workgroupBarrier();
-    if (lane >= D4) { return; }
+    if (lane >= V4) { return; }
     var best = LOWEST;
     for (var i = 0u; i < TEAMS; i++) { best = max(best, tops[i]); }
     var all = vec4<f32>(0.0);
@@ -56,5 +56,5 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         total += e * weights[i];
         all += e * sums[i * WIDE + lane];
     }
-    store4_out(row * D4 + lane, all / total);
+    store4_out(row * V4 + lane, all / total);
 }

@@ -1,4 +1,4 @@
 // One part holds all keys: divide and store.
 fn finish(row: u32, split: u32, d: u32, acc: vec4<f32>, row_max: f32, row_sum: f32) {
-    store4_out(row * D4 + d, acc / row_sum);
+    row_out(row, d, acc / row_sum);
 }

@@ -43,7 +43,8 @@ fn embedding(graph: &Graph, uses: &Uses, index: usize) -> Option<([usize; 2], No
     let alone = k_cache != v_cache && !read.any(|id| id == q_out || id == k_out);
     let form = |id| graph.tensor(id).map(|tensor| (tensor.max, tensor.dtype));
     let alike = graph.tensor(*out).is_some() && form(q) == form(q_out) && form(k) == form(k_out);
-    let fits = alone && alike && (q_in, k_in) == (q_out, k_out) && uses.are_steady(graph, rope);
+    let single = graph.tensor(q).is_some_and(|tensor| tensor.max.iter().rev().skip(3).all(|&n| n == 1));
+    let fits = alone && alike && single && (q_in, k_in) == (q_out, k_out) && uses.are_steady(graph, rope);
     let args = [&[q, k], rest, tables].concat();
     fits.then(|| ([index, place], Node { op: ROTARY[style].into(), args }, vec![*out, q_out]))
 }
@@ -64,12 +65,16 @@ mod tests {
     }
 
     fn case() -> Case {
+        case_of(1)
+    }
+
+    fn case_of(batch: u32) -> Case {
         let mut b = Builder::default();
-        let [q, k, v] = [4, 2, 2].map(|heads| b.tensor(&[1, 3, heads, 8], None));
+        let [q, k, v] = [4, 2, 2].map(|heads| b.tensor(&[batch, 3, heads, 8], None));
         b.0.inputs.extend([q, k, v]);
-        let caches = [(); 2].map(|()| b.constant(&[1, 16, 2, 8], "zeros"));
-        let turned = [4, 2].map(|heads| b.tensor(&[1, 3, heads, 8], None));
-        let out = b.tensor(&[1, 3, 4, 8], None);
+        let caches = [(); 2].map(|()| b.constant(&[batch, 16, 2, 8], "zeros"));
+        let turned = [4, 2].map(|heads| b.tensor(&[batch, 3, heads, 8], None));
+        let out = b.tensor(&[batch, 3, 4, 8], None);
         b.0.outputs.push(out);
         Case { b, q, k, v, caches, turned, out }
     }
@@ -117,7 +122,7 @@ mod tests {
     #[test]
     fn others_stay() {
         type Change = fn(&mut Case);
-        let changes: [(&str, Change); 7] = [
+        let changes: [(&str, Change); 8] = [
             ("q and k are exchanged", |c| {
                 c.rope(0);
                 c.attention([c.turned[1], c.turned[0], c.v]);
@@ -142,6 +147,10 @@ mod tests {
             }),
             ("one cache is for both", |c| {
                 c.caches = [c.caches[0]; 2];
+                c.usual();
+            }),
+            ("there are two sequences", |c| {
+                *c = case_of(2);
                 c.usual();
             }),
             ("k is overwritten", |c| {

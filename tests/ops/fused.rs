@@ -1,8 +1,8 @@
 //! What passes make of groups of operators, against an f64 loop for the whole group.
 
+use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::ops::SILU_MUL;
-use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::ops::attention::{Cut, ROTARY};
 use executorch_webgpu::ops::linear::{LINEAR_ADD, NORM_GATE, NORM_LAYERS};
 use executorch_webgpu::options::Options;

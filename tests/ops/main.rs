@@ -5,6 +5,7 @@
 mod common;
 
 mod attention;
+mod attention_forms;
 mod binary;
 mod cases;
 mod cast;
@@ -22,6 +23,7 @@ mod q4_variants;
 mod reduce;
 mod reindex;
 mod rope;
+mod sdpa;
 mod softmax;
 mod take;
 mod unary;

@@ -52,9 +52,9 @@ fn attention() {
     assert_refused(op, 4, cache(&[1, 15, 2, 8]), "[1, 15, 2, 8]");
     assert_refused(op, 5, Entry::Double(1.5), "1.5");
     assert_refused(op, 5, Entry::Null, "None");
-    assert_refused(op, 7, tensor(F32, &[4, 16]), "mask");
+    assert_refused(op, 7, tensor(F32, &[4, 16]), "a mask besides causality");
     assert_refused(op, 8, Entry::Double(0.5), "dropout");
-    assert_refused(op, 9, Entry::Bool(false), "causal");
+    assert_refused(op, 9, Entry::Text("no".into()), "a bool");
     assert_refused(op, 10, Entry::Text("1".into()), "\"1\"");
     assert_refused(op, 11, tensor(U8, &[1, 4, 2, 8]), "uint8");
     assert_refused(op, 11, tensor(F32, &[1, 4, 2, 4]), "[1, 4, 2, 4]");

@@ -1,5 +1,3 @@
-use super::few::Few;
-use crate::gpu::Caps;
 use crate::options::Options;
 
 /// Keys of a cache for each part, so that short caches are not cut at all.
@@ -32,24 +30,32 @@ pub enum Cut {
     },
 }
 
-/// The cut for `seq` positions of `group` query heads of size `d` on each of `heads_kv` heads of a cache with `capacity` rows.
-pub fn choose((seq, group, d): (u32, u32, u32), heads_kv: u32, capacity: u32, caps: &Caps, options: &Options) -> Cut {
-    let few = Few::of(seq, group, d, caps);
-    if let Some(forced) = options.force_attention.filter(|cut| few.is_some() || matches!(cut, Cut::Tile { .. })) {
-        return forced;
+/// Parts of `keys` keys for so many workgroups without them.
+fn parts(workgroups: u32, keys: u32) -> u32 {
+    ENOUGH.div_ceil(workgroups.max(1)).min(keys.div_ceil(SPLIT_MIN)).max(1)
+}
+
+/// Parts of the keys for attention of `rows` rows on each of `heads` heads by teams of invocations, if it is the way.
+pub(super) fn few(rows: u32, tiles: u32, heads: u32, keys: u32, options: &Options) -> Option<u32> {
+    match options.force_attention {
+        Some(Cut::Few { splits }) => Some(splits),
+        Some(Cut::Tile { .. }) => None,
+        None => (rows <= FEW && options.sdpa_query_tile == 0).then(|| parts(heads * tiles, keys)),
+    }
+}
+
+/// Rows of a tile and parts of the keys for `seq` positions of `group` query heads on each of `teams` heads of `keys` keys.
+pub(super) fn tile(seq: u32, group: u32, teams: u32, keys: u32, options: &Options) -> (u32, u32) {
+    if let Some(Cut::Tile { rows, splits }) = options.force_attention {
+        return (rows, splits);
     }
     let total = seq * group;
-    let splits = |tiles: u32| ENOUGH.div_ceil(heads_kv.max(1) * tiles).min(capacity.div_ceil(SPLIT_MIN)).max(1);
     let rows = match options.sdpa_query_tile {
         0 if total <= 8 => total.next_power_of_two(),
         0 => 16,
         tile => tile.next_power_of_two().min(32),
     };
-    match few.filter(|_| options.sdpa_query_tile == 0) {
-        _ if total == 0 || total > FEW => Cut::Tile { rows, splits: 1 },
-        Some(few) => Cut::Few { splits: splits(few.tiles) },
-        None => Cut::Tile { rows, splits: splits(total.div_ceil(rows)) },
-    }
+    (rows, if total == 0 || total > FEW { 1 } else { parts(teams * total.div_ceil(rows), keys) })
 }
 
 #[cfg(test)]
@@ -59,15 +65,15 @@ mod tests {
     #[test]
     fn few_rows_on_a_long_cache_are_split() {
         let options = Options::default();
-        let subgroups = Caps { subgroup: Some((32, 32)), ..Caps::minimal() };
-        let cut = |seq, group, heads_kv, capacity, caps| choose((seq, group, 64), heads_kv, capacity, caps, &options);
-        let minimal = Caps::minimal();
-        assert_eq!(cut(1, 4, 8, 4096, &subgroups), Cut::Few { splits: 32 });
-        assert_eq!(cut(1, 4, 8, 4096, &minimal), Cut::Tile { rows: 4, splits: 32 });
-        assert_eq!(cut(1, 3, 3, 100, &minimal), Cut::Tile { rows: 4, splits: 1 });
-        assert_eq!(cut(512, 4, 8, 4096, &subgroups), Cut::Tile { rows: 16, splits: 1 });
-        assert_eq!(cut(0, 4, 8, 4096, &minimal), Cut::Tile { rows: 1, splits: 1 });
+        assert_eq!(few(4, 1, 8, 4096, &options), Some(32));
+        assert_eq!(few(3, 1, 3, 100, &options), Some(1));
+        assert_eq!(few(65, 9, 8, 4096, &options), None);
+        assert_eq!(tile(1, 4, 8, 4096, &options), (4, 32));
+        assert_eq!(tile(1, 3, 3, 100, &options), (4, 1));
+        assert_eq!(tile(512, 4, 8, 4096, &options), (16, 1));
+        assert_eq!(tile(0, 4, 8, 4096, &options), (1, 1));
         let tiled = Options { sdpa_query_tile: 32, ..Options::default() };
-        assert_eq!(choose((512, 4, 64), 8, 4096, &subgroups, &tiled), Cut::Tile { rows: 32, splits: 1 });
+        assert_eq!(tile(512, 4, 8, 4096, &tiled), (32, 1));
+        assert_eq!(few(4, 1, 8, 4096, &tiled), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Attention of many rows by cooperative matrices: one step turns queries, and the keys and values that the call sees, into
 //! halves in the order in which matrices are loaded; the next one multiplies.
 
-use super::Attention;
+use super::{Attention, Sight};
 use crate::error::Result;
 use crate::gpu::{Caps, CoopShape, coop_types};
 use crate::ops::{Lower, Params};
@@ -36,7 +36,8 @@ pub(super) fn applies(lower: &Lower<'_>, a: &Attention) -> bool {
     let options = lower.env.options;
     let free = options.force_attention.is_none() && options.sdpa_query_tile == 0 && !options.force_f32_gemm;
     let many = a.seq * (a.heads_q / a.heads_kv) > FEW;
-    free && many && lanes_and_rows(a.d, lower.caps()).is_some()
+    let plain = a.batch == 1 && a.sight == Sight::Causal;
+    free && many && plain && lanes_and_rows(a.d, lower.caps()).is_some()
 }
 
 pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention) -> Result<()> {

@@ -2,7 +2,8 @@
 //! the cache by the same step where one workgroup has all rows of a head.
 
 use super::rotary::{self, New};
-use super::{Attention, merged};
+use super::tiled::{Sight, merged};
+use super::{Attention, choose};
 use crate::error::Result;
 use crate::gpu::Caps;
 use crate::ops::{Bind, DynInt, Lower, Params};
@@ -56,6 +57,15 @@ impl Few {
     }
 }
 
+/// How attention is computed here, and in how many parts of the keys, if it is.
+pub(super) fn applies(lower: &Lower<'_>, a: &Attention) -> Option<(Few, u32)> {
+    let group = a.heads_q / a.heads_kv;
+    let plain = a.batch == 1 && a.mask.is_none() && a.sight == Sight::Causal && a.seq > 0;
+    let few = Few::of(a.seq, group, a.d, lower.caps()).filter(|_| plain)?;
+    let splits = choose::few(a.seq * group, few.tiles, a.heads_kv, a.capacity, lower.env.options)?;
+    Some((few, splits))
+}
+
 /// True when one step can also rotate and append: every workgroup has all rows of its head, and the bindings suffice.
 fn appends(few: Few, new: &New<'_>, caps: &Caps) -> bool {
     few.tiles == 1 && caps.max_storage_buffers >= 6 + new.tables().len() as u32
@@ -100,7 +110,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>, few: Fe
     }
     binds.extend([Bind::from(a.k_cache), Bind::from(a.v_cache)]);
     let groups = u64::from(a.heads_kv) * u64::from(tiles) * u64::from(splits);
-    merged(lower, &a, splits, (kernel, binds), params, groups)
+    merged(lower, a.out, splits, (kernel, binds), params, groups)
 }
 
 #[cfg(test)]
