@@ -5,6 +5,7 @@
 mod common;
 
 mod attention;
+mod attention_ramps;
 mod binary;
 mod cases;
 mod cast;
