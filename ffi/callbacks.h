@@ -100,7 +100,7 @@ inline uint32_t set_scalar(void* context, size_t index, int64_t number) {
 }
 
 inline void profile(void* context, const char* name, size_t name_len, uint64_t start_ns, uint64_t end_ns) {
-  char text[128];
+  char text[512];
   const size_t kept = name_len < sizeof(text) - 1 ? name_len : sizeof(text) - 1;
   std::memcpy(text, name, kept);
   text[kept] = '\0';

@@ -1,9 +1,11 @@
 //! Speed of 4-bit linear layers against ceilings measured in the same run.
 //!
-//! `cargo bench --bench linear [-- --adapter NAME] [--quick]`. Every shape runs as one program of so many layers with weights of
+//! `cargo bench --bench linear [-- --adapter NAME] [--quick] [--cliffs]`. Every shape runs as one program of so many layers with weights of
 //! their own that each finds its weights outside the caches; calls are repeated until clocks have risen.
 //! Times are medians of the device's time for a whole call, over the number of layers: what a layer costs among others,
 //! with the step that turns activations into halves where there is one. `--sweep M,N,K` times every algorithm for one shape.
+//! `--cliffs` times one program at numbers of rows up to 130 where another kernel or tile may begin, and tells where one more
+//! row takes more than 1.35 times as long.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod ceilings;
@@ -14,7 +16,7 @@ use ceilings::Ceilings;
 use std::time::{Duration, Instant};
 
 use common::data::{Data, Rng};
-use common::model::Model;
+use common::model::{Model, Running};
 use executorch_webgpu::gpu::{Gpu, Profile, Timed};
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::ops::linear::{Algorithm, Dot, GemvQ4};
@@ -104,10 +106,15 @@ struct Bench {
 }
 
 impl Bench {
+    /// Layers of a shape that do not fit the caches, and those before them.
+    fn layers(&self, (_, n, k): (u32, u32, u32)) -> u32 {
+        let bytes = u64::from(n) * u64::from(k) / 2;
+        (self.bytes / bytes).clamp(4, 64) as u32 + UNTIMED
+    }
+
     /// Median microseconds of a layer, and its steps.
     fn measure(&mut self, size: (u32, u32, u32), force_gemm: Option<Algorithm>) -> (f64, String) {
-        let bytes = u64::from(size.1) * u64::from(size.2) / 2;
-        let layers = (self.bytes / bytes).clamp(4, 64) as u32 + UNTIMED;
+        let layers = self.layers(size);
         if self.known.as_ref().is_none_or(|known| known.0 != size) {
             let (model, x) = program(size, layers, &mut self.rng);
             self.known = Some((size, model, x));
@@ -115,6 +122,11 @@ impl Bench {
         let Some((_, model, x)) = &self.known else { unreachable!() };
         let options = Options { force_gemm, ..self.options.clone() };
         let mut running = model.load_with(options, Profile::Full).unwrap();
+        self.time(&mut running, x, layers)
+    }
+
+    /// The same for a loaded program of so many layers.
+    fn time(&self, running: &mut Running, x: &Data, layers: u32) -> (f64, String) {
         let steps = running.profile(&[x], Timed::Steps).unwrap();
         let each = (steps.len() - 1) / layers as usize;
         let names = steps[..each].iter().map(|step| step.name.replace("et_vk.linear_q4gsw.default ", ""));
@@ -168,6 +180,40 @@ fn sweep(bench: &mut Bench, size: (u32, u32, u32)) {
     found.iter().take(12).for_each(|(us, way)| println!("{us:9.2} us {way}"));
 }
 
+/// How much longer one more row may take.
+const STEEPEST: f64 = 1.35;
+
+/// Rows before and after a place where another kernel or one more tile may begin.
+fn edges() -> Vec<u32> {
+    let around = |edge: u32| [edge - 1, edge, edge + 1];
+    (1..=18).chain([32, 48, 64, 96, 128].into_iter().flat_map(around)).chain([130]).collect()
+}
+
+fn cliffs(bench: &mut Bench, (n, k): (u32, u32)) {
+    let rows = edges();
+    let size = (*rows.last().unwrap(), n, k);
+    let layers = bench.layers(size);
+    let (model, x) = program(size, layers, &mut bench.rng);
+    let mut running = model.load_with(bench.options.clone(), Profile::Full).unwrap();
+    let mut time = |m: u32| {
+        let x = Data::f32(&[m, k], x.values[..(m * k) as usize].to_vec());
+        (m, bench.time(&mut running, &x, layers))
+    };
+    let times: Vec<_> = rows.into_iter().map(&mut time).collect();
+    let mut steep = 0;
+    for pair in times.windows(2) {
+        let ((before, (short, _)), (after, (long, steps))) = (&pair[0], &pair[1]);
+        if after - before == 1 && *long > STEEPEST * short {
+            steep += 1;
+            println!(
+                "{after} rows, {n} columns, {k} terms: {long:.2} us, {:.2} x those of {before}: {steps}",
+                long / short
+            );
+        }
+    }
+    println!("{n} columns, {k} terms: {steep} cliffs among {} numbers of rows", times.len());
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let value = |flag: &str| args.iter().position(|a| a == flag).and_then(|i| args.get(i + 1)).cloned();
@@ -195,6 +241,11 @@ fn main() {
     }
     if sweeping {
         return;
+    }
+    if args.iter().any(|arg| arg == "--cliffs") {
+        let shapes: &[(u32, u32)] = if quick { &[(512, 512)] } else { &[(2048, 2048), (8192, 2048), (2048, 8192)] };
+        println!("{}: {}", gpu.name(), gpu.caps());
+        return shapes.iter().for_each(|&shape| cliffs(&mut bench, shape));
     }
     let ceilings = Ceilings::measure(&gpu, quick);
     println!("{}: {}\n{ceilings}\n", gpu.name(), gpu.caps());

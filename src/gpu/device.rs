@@ -148,15 +148,20 @@ impl Gpu {
         &self.info
     }
 
-    /// Buffers, bind groups and pipelines made so far. A call of shapes that were foreseen at load makes none.
+    /// Buffers, bind groups, pipelines and query sets made so far. A call of shapes that were foreseen at load makes none,
+    /// unless it is timed.
     pub fn objects_made(&self) -> u64 {
         self.objects.load(Ordering::Relaxed)
     }
 
     /// Makes one device object, and counts it.
     pub(super) fn make<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
-        self.objects.fetch_add(1, Ordering::Relaxed);
+        self.count_objects(1);
         self.guarded(work)
+    }
+
+    pub(super) fn count_objects(&self, count: u64) {
+        self.objects.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Fails once the device is lost.

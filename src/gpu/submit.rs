@@ -130,6 +130,7 @@ impl Gpu {
     ) -> wgpu::Buffer {
         // A query set holds at most 4096 entries in WebGPU; longer sequences are timed up to there.
         let timed = passes.len().min(2048);
+        self.count_objects(3);
         let count = 2 * timed as u32;
         let set = self.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: None,

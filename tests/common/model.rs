@@ -172,7 +172,11 @@ impl Running {
 
     /// Runs once with timestamps; one entry per dispatch, or one for the call.
     pub fn profile(&mut self, inputs: &[&Data], timed: Timed) -> Result<Vec<Span>> {
-        with_tensors(inputs, |values| Ok(self.collect(values, timed)?.steps))
+        with_tensors(inputs, |values| self.profile_values(values, timed))
+    }
+
+    pub fn profile_values(&mut self, inputs: &[HostValue<'_>], timed: Timed) -> Result<Vec<Span>> {
+        Ok(self.collect(inputs, timed)?.steps)
     }
 
     fn collect(&mut self, inputs: &[HostValue<'_>], timed: Timed) -> Result<Collected> {
@@ -197,6 +201,12 @@ pub struct Span {
     pub name: String,
     pub start: u64,
     pub end: u64,
+}
+
+impl Span {
+    pub fn time(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
 }
 
 struct Collected {

@@ -2,7 +2,7 @@
 
 use executorch_webgpu::error::Result;
 use executorch_webgpu::exec::{DataSource, Program};
-use executorch_webgpu::gpu;
+use executorch_webgpu::gpu::{self, Timed};
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::options::Options;
 
@@ -60,23 +60,50 @@ fn refused_programs_leave_nothing_behind() {
     });
 }
 
+/// A prompt of four and single tokens up to position 10,000, twice: the second time gives the bytes of the first.
 #[test]
-fn a_thousand_steps_make_no_device_objects() {
-    alone("memory::a_thousand_steps_make_no_device_objects", &[], || {
-        let mut running = seeds::decoder_of(2, 8, 1024, 12).load().unwrap();
+fn ten_thousand_steps_make_no_device_objects_and_repeat() {
+    alone("memory::ten_thousand_steps_make_no_device_objects_and_repeat", &[], || {
+        let mut running = seeds::decoder_of(2, 8, 10_000, 12).load().unwrap();
         let device = running.program.gpu().clone();
         let (objects, held) = (device.objects_made(), gpu::memory());
-        step(&mut running, 4, 0);
-        (4..204).for_each(|pos| step(&mut running, 1, pos));
+        let mut at = |seq: u32, pos: i64| {
+            let q = Data::random(DType::F32, &[1, seq, 2, 8], (-1.0, 1.0), pos as u64);
+            running.run(&[&q, &Data::i64(&[1], &[pos])]).unwrap().remove(0).bytes()
+        };
+        let first: Vec<_> = std::iter::once((4, 0)).chain((4..1004).map(|pos| (1, pos))).collect();
+        let results: Vec<_> = first.iter().map(|&(seq, pos)| at(seq, pos)).collect();
         let before = resident();
-        (204..1004).for_each(|pos| step(&mut running, 1, pos));
+        (1004..10_000).for_each(|pos| drop(at(1, pos)));
         let grown = resident().saturating_sub(before);
+        for (&(seq, pos), result) in first.iter().zip(&results) {
+            assert_eq!(&at(seq, pos), result, "{seq} rows at {pos}");
+        }
         for (seq, pos) in [(3, 1004), (2, 1007), (4, 0), (1, 4), (2, 5), (3, 7)] {
-            step(&mut running, seq, pos);
+            at(seq, pos);
         }
         assert_eq!(device.objects_made(), objects);
         assert_eq!(gpu::memory(), held);
-        assert!(grown < 4 << 10, "{grown} KiB more after 800 steps");
+        assert!(grown < 4 << 10, "{grown} KiB more after 9,000 steps");
+    });
+}
+
+#[test]
+fn only_calls_that_are_timed_make_queries() {
+    alone("memory::only_calls_that_are_timed_make_queries", &[], || {
+        let mut running = seeds::decoder().load().unwrap();
+        let device = running.program.gpu().clone();
+        let inputs = seeds::decoder_inputs(1, 0);
+        let inputs: Vec<_> = inputs.iter().collect();
+        let mut made = |timed| {
+            let before = device.objects_made();
+            let steps = running.profile(&inputs, timed).unwrap();
+            (device.objects_made() - before, steps.iter().filter(|step| step.time() > 0).count())
+        };
+        assert_eq!(made(Timed::Nothing), (0, 0));
+        let (objects, steps) = made(Timed::Steps);
+        assert!(objects > 0 && steps > 0 || !device.caps().timestamps);
+        assert_eq!(made(Timed::Nothing), (0, 0));
     });
 }
 

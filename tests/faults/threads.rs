@@ -1,8 +1,8 @@
 use std::sync::Barrier;
 use std::thread;
 
-use crate::common::Data;
 use crate::common::model::Running;
+use crate::common::{Data, Model, assert_close, q4, tolerance_of_halves};
 use crate::seeds;
 
 /// A prompt and some steps after it.
@@ -71,5 +71,27 @@ fn models_of_different_shapes_keep_their_solo_results() {
         for ((running, &shape), solo) in together.iter_mut().zip(&shapes).zip(&solo) {
             assert_eq!(&run(running, shape), solo);
         }
+    }
+}
+
+#[test]
+fn layers_of_different_groups_in_one_process_keep_their_own() {
+    let (m, k, n) = (3, 64, 48);
+    let x = Data::random(seeds::F32, &[m, k], (-1.0, 1.0), 9);
+    let load = |group| {
+        let (w, mut model) = (q4::random(n, k, group, u64::from(group)), Model::new());
+        let (input, packed, scales) =
+            (model.input(seeds::F32, &x.dims), model.constant(&w.packed), model.constant(&w.scales));
+        let (group, none, y) = (model.int(i64::from(group)), model.null(), model.tensor(seeds::F32, &[m, n]));
+        model.op("et_vk.linear_q4gsw.default", &[input, packed, scales, group, none, y]);
+        model.output(y);
+        (w.dense, model.load().unwrap())
+    };
+    let mut layers = [8, 16, 32, 64].map(load);
+    for (dense, running) in layers.iter_mut().chain([&mut load(8), &mut load(64)]) {
+        let (rows, columns) = (x.values.chunks(k as usize), dense.chunks(k as usize));
+        let dot = |(x, w): (&[f64], &[f64])| x.iter().zip(w).map(|(x, w)| x * w).sum();
+        let want: Vec<f64> = rows.flat_map(|x| columns.clone().map(move |w| (x, w))).map(dot).collect();
+        assert_close(&running.run(&[&x]).unwrap()[0], &[m, n], &want, tolerance_of_halves(k as usize, 1.0));
     }
 }

@@ -43,38 +43,57 @@ fn model(s: Shape, scale: Option<f64>) -> Model {
 pub struct Reference {
     shape: Shape,
     scale: f64,
-    keys: Vec<f64>,
-    values: Vec<f64>,
+    kept: DType,
+    pub keys: Vec<f64>,
+    pub values: Vec<f64>,
 }
 
 impl Reference {
     pub fn new(shape: Shape, scale: Option<f64>) -> Reference {
         let size = (shape.capacity * shape.heads_kv * shape.d) as usize;
         let scale = scale.unwrap_or(1.0 / f64::from(shape.d).sqrt());
-        Reference { shape, scale, keys: vec![f64::NAN; size], values: vec![f64::NAN; size] }
+        Reference { shape, scale, kept: DType::F32, keys: vec![f64::NAN; size], values: vec![f64::NAN; size] }
     }
 
-    pub fn step(&mut self, q: &Data, k: &Data, v: &Data, pos: usize) -> Vec<f64> {
+    /// The same with rows that are rounded to a type.
+    pub fn kept_in(self, kept: DType) -> Reference {
+        Reference { kept, ..self }
+    }
+
+    /// Writes rows to the cache from row `pos` on.
+    pub fn append(&mut self, k: &Data, v: &Data, pos: usize) {
+        let row = (self.shape.heads_kv * self.shape.d) as usize;
+        for (cache, new) in [(&mut self.keys, k), (&mut self.values, v)] {
+            let held = Data::new(self.kept, &new.dims, new.values.clone());
+            cache[pos * row..][..held.values.len()].copy_from_slice(&held.values);
+        }
+    }
+
+    /// What the row of `q` at `row` gives, the rows being at `pos` and after.
+    pub fn attend(&self, q: &Data, pos: usize, row: usize) -> Vec<f64> {
         let (hq, hkv, d) = (self.shape.heads_q as usize, self.shape.heads_kv as usize, self.shape.d as usize);
-        let row = hkv * d;
-        self.keys[pos * row..][..k.values.len()].copy_from_slice(&k.values);
-        self.values[pos * row..][..v.values.len()].copy_from_slice(&v.values);
-        let mut out = Vec::with_capacity(q.values.len());
-        for (index, q) in q.values.chunks(d).enumerate() {
-            let (s, h) = (index / hq, index % hq);
-            let at = |c: usize| c * row + h / (hq / hkv) * d;
-            let scores: Vec<f64> = (0..=pos + s)
+        let mut out = Vec::with_capacity(hq * d);
+        for (h, q) in q.values[row * hq * d..][..hq * d].chunks(d).enumerate() {
+            let at = |c: usize| (c * hkv + h / (hq / hkv)) * d;
+            let scores: Vec<f64> = (0..=pos + row)
                 .map(|c| self.scale * q.iter().zip(&self.keys[at(c)..]).map(|(a, b)| a * b).sum::<f64>())
                 .collect();
             let top = scores.iter().cloned().fold(f64::MIN, f64::max);
             let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
             let total: f64 = weights.iter().sum();
-            out.extend(
-                (0..d)
-                    .map(|i| weights.iter().enumerate().map(|(c, w)| w * self.values[at(c) + i]).sum::<f64>() / total),
-            );
+            let mut sums = vec![0.0; d];
+            for (c, w) in weights.iter().enumerate() {
+                sums.iter_mut().zip(&self.values[at(c)..]).for_each(|(sum, v)| *sum += w * v);
+            }
+            out.extend(sums.into_iter().map(|sum| sum / total));
         }
         out
+    }
+
+    pub fn step(&mut self, q: &Data, k: &Data, v: &Data, pos: usize) -> Vec<f64> {
+        self.append(k, v, pos);
+        let rows = q.values.len() / (self.shape.heads_q * self.shape.d) as usize;
+        (0..rows).flat_map(|row| self.attend(q, pos, row)).collect()
     }
 }
 

@@ -63,13 +63,16 @@ fn an_index_outside_is_clamped() {
 
 #[test]
 fn changing_sequences() {
-    let (packed, scales, numbers) = table(11, 64, 32, true, DType::F32);
-    let make = |n: u32| [Data::random(DType::I64, &[1, n], (0.0, 10.0), u64::from(n))];
-    let m = model(&packed, &scales, Entry::Int(32), &make(9)[0], Entry::Bool(true), (DType::F32, &[1, 9, 64]));
-    check_in_turn(&m, &sizes(9).map(make), |[index], got| {
-        let (dims, want) = rows(&numbers, 64, index, 11);
-        assert_close(&got[0], &dims, &want, tolerance(DType::F32, 1));
-    });
+    for low_first in [true, false] {
+        let (packed, scales, numbers) = table(64, 64, 32, low_first, DType::F32);
+        let make = |n: u32| [Data::random(DType::I64, &[1, n], (0.0, 63.0), u64::from(n))];
+        let linear = Entry::Bool(low_first);
+        let m = model(&packed, &scales, Entry::Int(32), &make(16)[0], linear, (DType::F32, &[1, 16, 64]));
+        check_in_turn(&m, &sizes(16).map(make), |[index], got| {
+            let (dims, want) = rows(&numbers, 64, index, 64);
+            assert_close(&got[0], &dims, &want, tolerance(DType::F32, 1));
+        });
+    }
 }
 
 #[test]

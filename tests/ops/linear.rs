@@ -2,6 +2,7 @@ use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::options::Options;
 
+use crate::cases::check_in_turn;
 use crate::common::q4::{self, Q4};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance, tolerance_of_halves};
@@ -148,6 +149,63 @@ fn dense(op: &str, dtype: DType, shapes: [&[u32]; 2], out: &[u32], want: impl Fn
     }
 }
 
+/// A dense layer of up to 128 rows, run at several numbers of them.
+fn changing_rows(op: &str, (k, n): (u32, u32), bias: Option<&Data>) {
+    let w = Data::random(DType::F32, &[n, k], (-1.0, 1.0), 41);
+    let make = |m: u32| [Data::random(DType::F32, &[m, k], (-1.0, 1.0), u64::from(m))];
+    let mut m = Model::new();
+    let (x, weight) = (m.input(DType::F32, &[128, k]), m.constant(&w));
+    let bias_id = bias.map(|bias| m.constant(bias)).unwrap_or_else(|| m.null());
+    let y = m.tensor(DType::F32, &[128, n]);
+    m.op(op, &[x, weight, bias_id, y]);
+    m.output(y);
+    check_in_turn(&m, &[128, 32, 1, 128].map(make), |[x], got| {
+        let mut want = product(&x.values, &w.values, (x.dims[0], n, k));
+        let bias = |i: usize| bias.map_or(0.0, |bias| bias.values[i % n as usize]);
+        want.iter_mut().enumerate().for_each(|(i, y)| *y += bias(i));
+        assert_close(&got[0], &[x.dims[0], n], &want, tolerance(DType::F32, k as usize));
+    });
+}
+
+#[test]
+fn dense_layers_of_changing_rows() {
+    for (k, n) in [(64, 128), (63, 33)] {
+        let bias = Data::random(DType::F32, &[n], (-1.0, 1.0), 42);
+        for bias in [None, Some(&bias)] {
+            changing_rows("aten.linear.default", (k, n), bias);
+        }
+    }
+}
+
+/// Three layers of one input, of `bound` rows at most.
+#[test]
+fn layers_of_one_input_with_changing_rows() {
+    for (widths, k, bound, calls) in [
+        (&[2048, 512, 512][..], 64, 16, &[16, 1, 7, 16][..]),
+        (&[2048], 72, 128, &[128, 32, 1, 128]),
+        (&[128], 72, 128, &[128, 32, 1, 128]),
+        (&[128], 64, 128, &[128, 32, 1, 128]),
+    ] {
+        let layers: Vec<Q4> = widths.iter().map(|&n| q4::random(n, k, 8, u64::from(n))).collect();
+        let mut m = Model::new();
+        let x = m.input(DType::F32, &[bound, k]);
+        for (w, &n) in layers.iter().zip(widths) {
+            let (packed, scales, group) = (m.constant(&w.packed), m.constant(&w.scales), m.int(8));
+            let (none, y) = (m.null(), m.tensor(DType::F32, &[bound, n]));
+            m.op("et_vk.linear_q4gsw.default", &[x, packed, scales, group, none, y]);
+            m.output(y);
+        }
+        let make = |&m: &u32| [Data::random(DType::F32, &[m, k], (-1.0, 1.0), u64::from(m))];
+        let calls: Vec<[Data; 1]> = calls.iter().map(make).collect();
+        check_in_turn(&m, &calls, |[x], got| {
+            for ((got, w), &n) in got.iter().zip(&layers).zip(widths) {
+                let want = product(&x.values, &w.dense, (x.dims[0], n, k));
+                assert_close(got, &[x.dims[0], n], &want, tolerance_of_halves(k as usize, 1.0));
+            }
+        });
+    }
+}
+
 fn transposed(b: &[f64], k: u32, n: u32) -> Vec<f64> {
     (0..n).flat_map(|c| (0..k).map(move |i| (i * n + c) as usize)).map(|i| b[i]).collect()
 }
@@ -202,6 +260,62 @@ fn bmm_matches_its_formula() {
         x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
     };
     dense("aten.bmm.default", DType::F32, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
+}
+
+#[test]
+fn products_of_one_number() {
+    let each = |a: &Data, b: &Data| vec![a.values[0] * b.values[0]];
+    dense("aten.linear.default", DType::F32, [&[1, 1], &[1, 1]], &[1, 1], each, 1);
+    dense("aten.mm.default", DType::F32, [&[1, 1], &[1, 1]], &[1, 1], each, 1);
+    dense("aten.bmm.default", DType::F32, [&[1, 1, 1], &[1, 1, 1]], &[1, 1, 1], each, 1);
+    let none = |_: &Data, _: &Data| vec![];
+    dense("aten.linear.default", DType::F32, [&[0, 3], &[2, 3]], &[0, 2], none, 1);
+    dense("aten.mm.default", DType::F32, [&[0, 3], &[3, 2]], &[0, 2], none, 1);
+    dense("aten.bmm.default", DType::F32, [&[0, 2, 3], &[0, 3, 2]], &[0, 2, 2], none, 1);
+}
+
+#[test]
+fn more_matrices_than_one_dimension_of_workgroups() {
+    let (batch, m, k, n) = (65_537, 2, 3, 2);
+    let (a, b) = (
+        Data::random(DType::F32, &[batch, m, k], (-1.0, 1.0), 51),
+        Data::random(DType::F32, &[batch, k, n], (-1.0, 1.0), 52),
+    );
+    let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
+    let want: Vec<f64> = x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect();
+    let model = Model::single("aten.bmm.default", &[&a, &b], &[], DType::F32, &[batch, m, n]);
+    model.check(&[&a, &b], |got| assert_close(&got[0], &[batch, m, n], &want, tolerance(DType::F32, 3)));
+}
+
+/// One matrix for every batch, and one whose dimensions change places first.
+#[test]
+fn matrices_that_are_expanded_or_permuted() {
+    let (batch, m, k, n) = (7u32, 5, 11, 13);
+    let a = Data::random(DType::F32, &[batch, m, k], (-1.0, 1.0), 53);
+    let one = Data::random(DType::F32, &[1, k, n], (-1.0, 1.0), 54);
+    let turned = Data::random(DType::F32, &[n, batch, k], (-1.0, 1.0), 55);
+    let mut model = Model::new();
+    let [x, w, t] = [&a, &one, &turned].map(|x| model.input(x.dtype, &x.dims));
+    let (sizes, no) = (model.ints(&[7, 11, 13]), model.boolean(false));
+    let expanded = model.tensor(DType::F32, &[batch, k, n]);
+    model.op("aten.expand_copy.default", &[w, sizes, no, expanded]);
+    let (order, permuted) = (model.ints(&[1, 2, 0]), model.tensor(DType::F32, &[batch, k, n]));
+    model.op("aten.permute_copy.default", &[t, order, permuted]);
+    for w in [expanded, permuted] {
+        let y = model.tensor(DType::F32, &[batch, m, n]);
+        model.op("aten.bmm.default", &[x, w, y]);
+        model.output(y);
+    }
+    let column = |b: u32, c: u32| &turned.values[((c * batch + b) * k) as usize..][..k as usize];
+    let rows = a.values.chunks((m * k) as usize);
+    let first: Vec<f64> = rows.clone().flat_map(|x| product(x, &transposed(&one.values, k, n), (m, n, k))).collect();
+    let columns = |b: u32| (0..n).flat_map(|c| column(b, c).to_vec()).collect::<Vec<f64>>();
+    let second: Vec<f64> = (0..).zip(rows).flat_map(|(b, x)| product(x, &columns(b), (m, n, k))).collect();
+    model.check(&[&a, &one, &turned], |got| {
+        for (got, want) in got.iter().zip([&first, &second]) {
+            assert_close(got, &[batch, m, n], want, tolerance(DType::F32, k as usize));
+        }
+    });
 }
 
 #[test]

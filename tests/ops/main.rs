@@ -6,6 +6,7 @@ mod common;
 
 mod attention;
 mod attention_forms;
+mod attention_ramps;
 mod binary;
 mod cases;
 mod cast;

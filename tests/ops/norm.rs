@@ -60,6 +60,34 @@ fn rms_norms_of_changing_tensors() {
     });
 }
 
+/// Norm after norm, each with a residual and a product: `h = h + norm(h) * h`.
+#[test]
+fn chains_of_changing_tensors() {
+    const DEPTH: usize = 3;
+    let w = Data::random(DType::F32, &[64], (0.5, 1.5), 2);
+    let dims = [1, 128, 64];
+    let mut m = Model::new();
+    let (weight, eps, one) = (m.constant(&w), m.double(1e-6), m.int(1));
+    let mut h = m.input(DType::F32, &dims);
+    for _ in 0..DEPTH {
+        let [normed, gated, sum] = [(); 3].map(|()| m.tensor(DType::F32, &dims));
+        m.op("et_vk.rms_norm.default", &[h, weight, eps, normed]);
+        m.op("aten.mul.Tensor", &[normed, h, gated]);
+        m.op("aten.add.Tensor", &[h, gated, one, sum]);
+        h = sum;
+    }
+    m.output(h);
+    let make = |n: u32| [Data::random(DType::F32, &[1, n, 64], (-1.0, 1.0), u64::from(n))];
+    check_in_turn(&m, &[128, 64, 8, 1, 16, 128].map(make), |[x], got| {
+        let mut h = x.clone();
+        for _ in 0..DEPTH {
+            let [normed, ..] = reference(&h, 64, [Some(&w), None], 1e-6, false);
+            h.values.iter_mut().zip(&normed).for_each(|(h, n)| *h += n * *h);
+        }
+        assert_close(&got[0], &x.dims, &h.values, (1e-4, 1e-4));
+    });
+}
+
 fn layer(dtype: DType, dims: &[u32], normalized: usize, affine: [bool; 2]) {
     let kept = dims.len() - normalized;
     let width: u32 = dims[kept..].iter().product();

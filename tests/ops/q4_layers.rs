@@ -44,6 +44,25 @@ fn a_prompt() {
     }
 }
 
+/// One program at lengths around a tile's edges, down to one row and up again.
+#[test]
+fn prompts_of_changing_length() {
+    for (k, n, lengths) in
+        [(2048, 512, &[512, 511, 508, 128, 127, 1, 512][..]), (8192, 256, &[512, 127, 1]), (2048, 1032, &[511, 128, 1])]
+    {
+        let w = q4::random(n, k, 64, u64::from(n));
+        let x = ramp(512, k);
+        let want = product(&x.values[..(17 * k) as usize], &w.dense, (17, n, k));
+        let mut running = q4_model(&x, &w, None, &[512, n]).load().unwrap();
+        for &m in lengths {
+            let rows = Data::f32(&[m, k], x.values[..(m * k) as usize].to_vec());
+            let want: Vec<f64> = want.iter().copied().cycle().take((m * n) as usize).collect();
+            running.program.fill_activations(0xFF).unwrap();
+            assert_close(&running.run(&[&rows]).unwrap()[0], &[m, n], &want, tolerance_on(&running, k));
+        }
+    }
+}
+
 #[test]
 fn a_long_prompt() {
     for n in [512, 2048] {

@@ -1,5 +1,6 @@
 use executorch_webgpu::graph::DType;
 
+use crate::cases::check_in_turn;
 use crate::common::{Data, Model, assert_close, tolerance};
 
 fn query_key(
@@ -72,6 +73,74 @@ fn halves_rotate_from_any_position() {
             }
         });
     }
+}
+
+/// `[1, S, heads, D]` rotated by the rows of `cos` and `sin` from `start` on, at pairs of dimensions that `partner` tells:
+/// of a dimension, the other one, the column of the tables and the sign of the sine.
+fn turned(
+    x: &Data,
+    [cos, sin]: [&Data; 2],
+    start: usize,
+    partner: impl Fn(usize, usize) -> (usize, usize, f64),
+) -> Vec<f64> {
+    let (heads, d, width) = (x.dims[2] as usize, x.dims[3] as usize, cos.dims[1] as usize);
+    let at = |i: usize| {
+        let (row, (other, column, sign)) = (start + i / d / heads, partner(i % d, d));
+        let [cos, sin] = [cos, sin].map(|table| table.values[row * width + column]);
+        x.values[i] * cos + sign * x.values[i / d * d + other] * sin
+    };
+    (0..x.values.len()).map(at).collect()
+}
+
+fn heads(seq: u32, heads: u32, seed: u64) -> Data {
+    Data::random(DType::F32, &[1, seq, heads, 64], (-1.0, 1.0), seed + u64::from(seq))
+}
+
+#[test]
+fn pairs_of_changing_sequences() {
+    let make = |n: u32| {
+        let table = |seed| Data::random(DType::F32, &[n, 32], (-1.0, 1.0), seed + u64::from(n));
+        [heads(n, 8, 1), heads(n, 2, 2), table(3), table(4)]
+    };
+    let mut m = Model::new();
+    let ids = make(16).map(|x| m.input(x.dtype, &x.dims));
+    let out = [8, 2].map(|heads| m.tensor(DType::F32, &[1, 16, heads, 64]));
+    let list = m.list(&out);
+    m.op("et_vk.apply_rotary_emb.default", &[ids[0], ids[1], ids[2], ids[3], list]);
+    out.into_iter().for_each(|id| m.output(id));
+    let partner = |i: usize, _: usize| (i ^ 1, i / 2, if i.is_multiple_of(2) { -1.0 } else { 1.0 });
+    check_in_turn(&m, &[16, 8, 1, 16].map(make), |[q, k, cos, sin], got| {
+        for (x, got) in [q, k].into_iter().zip(got) {
+            assert_close(got, &x.dims, &turned(x, [cos, sin], 0, partner), tolerance(DType::F32, 2));
+        }
+    });
+}
+
+#[test]
+fn halves_of_changing_sequences_at_positions_that_calls_give() {
+    let tables = [3, 4].map(|seed| Data::random(DType::F32, &[24, 64], (-1.0, 1.0), seed));
+    let mut m = Model::new();
+    let [q, k] = [8, 2].map(|heads| m.input(DType::F32, &[1, 16, heads, 64]));
+    let (at, zero, pos) = (m.input(DType::I64, &[1]), m.int(0), m.symint());
+    m.op("et_vk.select_as_symint.default", &[at, zero, zero, pos]);
+    let [cos, sin] = tables.each_ref().map(|table| m.constant(table));
+    let out = [8, 2].map(|heads| m.tensor(DType::F32, &[1, 16, heads, 64]));
+    let list = m.list(&out);
+    m.op("et_vk.apply_rotary_emb_hf.default", &[q, k, cos, sin, pos, list]);
+    out.into_iter().for_each(|id| m.output(id));
+    let calls: Vec<(u32, i64)> = [(16, 0), (5, 7), (1, 15), (16, 0)]
+        .into_iter()
+        .chain([1, 7, 16].into_iter().flat_map(|seq| (0..=24 - i64::from(seq)).map(move |pos| (seq, pos))))
+        .collect();
+    let calls: Vec<[Data; 3]> =
+        calls.into_iter().map(|(seq, pos)| [heads(seq, 8, 1), heads(seq, 2, 2), Data::i64(&[1], &[pos])]).collect();
+    let partner = |i: usize, d: usize| ((i + d / 2) % d, i, if i < d / 2 { -1.0 } else { 1.0 });
+    check_in_turn(&m, &calls, |[q, k, at], got| {
+        for (x, got) in [q, k].into_iter().zip(got) {
+            let want = turned(x, tables.each_ref(), at.values[0] as usize, partner);
+            assert_close(got, &x.dims, &want, tolerance(DType::F32, 2));
+        }
+    });
 }
 
 #[test]

@@ -1,4 +1,6 @@
+use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
+use executorch_webgpu::options::Options;
 
 use crate::cases::{FLOATS, INTEGERS, SHAPES, SPECIAL, check_in_turn, hold, sizes};
 use crate::common::writer::Entry;
@@ -97,6 +99,30 @@ fn gelu() {
     floats("aten.gelu.default", &[Entry::Text("none".into())], (-6.0, 6.0), exact);
     let tangent = |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
     floats("aten.gelu.default", &[Entry::Text("tanh".into())], (-6.0, 6.0), tangent);
+}
+
+/// More elements than one dimension of workgroups reaches, then fewer, then more again.
+#[test]
+fn lengths_on_either_side_of_one_dimension_of_workgroups() {
+    let width = 1 << 12;
+    let bound = 65_536 * 64 * 4 / width + 3;
+    let dims = |rows| vec![rows, width];
+    let x = Data { dtype: DType::F32, dims: dims(bound), values: vec![] };
+    let model = Model::single("aten.gelu.default", &[&x], &[Entry::Text("none".into())], DType::F32, &x.dims);
+    for profile in [Profile::Full, Profile::Minimal] {
+        let mut running = model.load_with(Options::default(), profile).unwrap();
+        for rows in [bound, 5, bound] {
+            let count = (rows * width) as usize;
+            let at = |i: usize| (i % 1009) as f64 / 100.0 - 5.0;
+            let x = Data { dtype: DType::F32, dims: dims(rows), values: (0..count).map(at).collect() };
+            let got = running.run(&[&x]).unwrap().remove(0);
+            assert_eq!((got.dims, got.values.len()), (dims(rows), count));
+            for i in (0..count).step_by(4099).chain(count - 300..count) {
+                let want = 0.5 * at(i) * (1.0 + erf(at(i) / 2f64.sqrt()));
+                assert!((got.values[i] - want).abs() < 1e-4, "{i}: {} instead of {want}", got.values[i]);
+            }
+        }
+    }
 }
 
 #[test]

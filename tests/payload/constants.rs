@@ -47,6 +47,8 @@ fn a_key_that_is_missing_or_short_is_named() {
 #[test]
 fn a_large_weight_is_never_held_twice() {
     const SIZE: usize = 64 << 20;
+    /// A piece of a constant on its way to the device, and what a program costs.
+    const PIECE: usize = 17 << 20;
     let capped = Profile::Capped { binding: 20 << 20, buffer: 20 << 20 };
     for (dtype, dims, profile) in
         [(U8, [1 << 14, 1 << 12], Profile::Full), (U8, [1 << 14, 1 << 12], capped), (F32, [1 << 12, 1 << 12], capped)]
@@ -66,7 +68,7 @@ fn a_large_weight_is_never_held_twice() {
         let (running, held) = heap::most(|| m.load_with(Options::default(), profile).unwrap());
         assert!(running.program.memory().of(MemoryKind::Weights) >= SIZE as u64);
         println!("{profile:?}: {held} bytes of host memory for {SIZE}");
-        assert!(held < SIZE / 2, "{profile:?}: {held} bytes of host memory for {SIZE}");
+        assert!(held < PIECE, "{profile:?}: {held} bytes of host memory for {SIZE}");
     }
 }
 

@@ -32,6 +32,31 @@ fn a_program_is_timed_and_profiled() {
 }
 
 #[test]
+fn logits_are_compared_with_those_of_another_run() {
+    let file = std::env::temp_dir().join(format!("etwgpu-logits-{}.f32", std::process::id()));
+    let model = format!("--model={}", common::tiny_llama().display());
+    let with = |flag: &str| bench(&[&model, &format!("{flag}={}", file.display()), "--spec=force_f32_gemm=true"]);
+    let written = with("--logits");
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let bytes = std::fs::read(&file).unwrap();
+    assert_eq!(bytes.len(), 4 * 512 * size_of::<f32>());
+    let same = with("--expect");
+    assert!(same.status.success(), "{}", String::from_utf8_lossy(&same.stderr));
+    assert!(String::from_utf8_lossy(&same.stdout).contains("largest difference: 0.00e0"));
+    let moved: Vec<u8> = bytes[4..].iter().chain(&bytes[..4]).copied().collect();
+    for (changed, word) in
+        [(&moved[..], "the logits differ"), (&bytes[..12], "found 3 logits"), (&bytes[1..], "multiple")]
+    {
+        std::fs::write(&file, changed).unwrap();
+        let output = with("--expect");
+        assert_eq!(output.status.code(), Some(1), "{word}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains(word), "{text}");
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
 fn mistakes_are_told() {
     for (args, word) in [(&["--decode=1", "--model=a"][..], "--decode"), (&["--model=none.pte"], "none.pte")] {
         let output = bench(args);

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use etwgpu_host::{Error, Result, RuntimeOption, split_flags};
 
 pub const USAGE: &str = "\
-etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode; or measures its perplexity
+etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode; or measures its perplexity,
+or compares its logits
 
   --model FILE      the .pte program (required)
   --data FILE       a .ptd file with external data
@@ -19,6 +20,10 @@ etwgpu-bench: times a Llama-like ExecuTorch program: loading, prefill, decode; o
                     FILE (u32, little-endian)
   --eager FILE      then measures it with enable_f16_accumulate_gemm too, and fails where the default departs by more
                     than 0.1 % from eager PyTorch's perplexity in FILE, or f16 sums by more than 0.5 % from the default
+  --logits FILE     writes, instead of timing, the logits after a fixed prompt and after single tokens to FILE (f32,
+                    little-endian)
+  --expect FILE     compares such logits with those in FILE, of another device or options; fails where they differ by more
+                    than 1 % of their root mean square
   --help
 ";
 
@@ -41,6 +46,8 @@ pub struct Args {
     pub profile: bool,
     pub perplexity: Option<PathBuf>,
     pub eager: Option<PathBuf>,
+    pub logits: Option<PathBuf>,
+    pub expect: Option<PathBuf>,
 }
 
 impl Args {
@@ -60,6 +67,8 @@ impl Args {
             profile: false,
             perplexity: None,
             eager: None,
+            logits: None,
+            expect: None,
         };
         for (flag, value) in split_flags(words, &["--help", "-h", "--profile"])? {
             match flag.as_str() {
@@ -83,6 +92,8 @@ impl Args {
             "--backend" => self.backend = Some(value.into()),
             "--json" => self.json = Some(value.into()),
             "--perplexity" => self.perplexity = Some(value.into()),
+            "--logits" => self.logits = Some(value.into()),
+            "--expect" => self.expect = Some(value.into()),
             "--eager" => self.eager = Some(value.into()),
             "--profile" => self.profile = true,
             "--prefill" => self.prefill = list(flag, &value)?,

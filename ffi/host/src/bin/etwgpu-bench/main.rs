@@ -1,7 +1,8 @@
 //! Times a language model through ExecuTorch's `Module`: loading, prefill, decode, and each step on the device; or
-//! measures its perplexity.
+//! measures its perplexity; or compares its logits with another device's.
 
 mod args;
+mod logits;
 mod measure;
 mod perplexity;
 mod profile;
@@ -66,6 +67,9 @@ fn bench(args: &Args) -> Result<()> {
     let plugin = Plugin::load(&args.backend.clone().map_or_else(Plugin::find, Ok)?)?;
     if let Some(tokens) = &args.perplexity {
         return perplexity::run(args, tokens);
+    }
+    if args.logits.is_some() || args.expect.is_some() {
+        return logits::run(args);
     }
     let report = measure(args, &plugin)?;
     let profiles = if args.profile { profiles(args, &report)? } else { Vec::new() };

@@ -66,7 +66,7 @@ impl Run {
 }
 
 /// The same tokens in every process, for the same arguments.
-fn random_tokens(count: usize, vocabulary: usize) -> Vec<u32> {
+pub fn random_tokens(count: usize, vocabulary: usize) -> Vec<u32> {
     let mut state = 0x9E37_79B9u64;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
