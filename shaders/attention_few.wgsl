@@ -4,7 +4,7 @@
 // Sizes are constants; with ALONE there is one position, so that all rows see the same keys.
 struct Params {
     seq: u32, tiles: u32, pos_base: i32, scale: f32,
-    rotary: u32, table: u32, start_base: i32,
+    rotary: u32, start_base: i32,
 }
 
 const D4: u32 = D / 4u;
@@ -20,6 +20,23 @@ const LOWEST: f32 = -3.4028234e38;
 // What each subgroup has of every row.
 var<workgroup> sums_of: array<vec4<f32>, SUBGROUPS * BQ * D4>;
 var<workgroup> stats_of: array<vec2<f32>, SUBGROUPS * BQ>;
+
+struct Loaded { k: array<vec4<f32>, AT_ONCE * QUADS>, v: array<vec4<f32>, AT_ONCE * QUADS> }
+
+// What an invocation has of the keys from c0 on: of those that there are. Where a call appends, some of it is being written.
+fn load(c0: u32, end: u32, kv: u32, subgroup: u32, lane: u32) -> Loaded {
+    var l: Loaded;
+    for (var u = 0u; u < AT_ONCE; u++) { // unroll
+        let c = min(c0 + (subgroup * AT_ONCE + u) * KEYS + lane / TEAM, max(end, 1u) - 1u);
+        for (var j = 0u; j < QUADS; j++) { // unroll
+            let d = lane % TEAM + TEAM * j;
+            let at = (c * HEADS_KV + kv) * D4 + min(d, D4 - 1u);
+            l.k[u * QUADS + j] = select(vec4<f32>(0.0), load4_k_cache(at), FULL || d < D4);
+            l.v[u * QUADS + j] = select(vec4<f32>(0.0), load4_v_cache(at), FULL || d < D4);
+        }
+    }
+    return l;
+}
 
 @compute @workgroup_size(SUBGROUPS * LANES)
 fn main(
@@ -45,6 +62,8 @@ fn main(
     let end = min(first + length, visible);
     let member = lane % TEAM;
 
+    // Keys and values of the first step are on their way while queries are prepared.
+    var loaded = load(first, end, kv, subgroup, lane);
     prepare(kv, first, end, pos, index);
     var q: array<vec4<f32>, BQ * QUADS>;
     for (var i = 0u; i < BQ; i++) { // unroll
@@ -58,23 +77,23 @@ fn main(
     var weight: array<f32, BQ>;
     for (var i = 0u; i < BQ; i++) { top[i] = LOWEST; } // unroll
     for (var c0 = first; c0 < end; c0 += STEP) {
+        if (c0 > first) { loaded = load(c0, end, kv, subgroup, lane); }
         let key = c0 + subgroup * KEYS * AT_ONCE + lane / TEAM;
-        var k: array<vec4<f32>, AT_ONCE * QUADS>;
-        var v: array<vec4<f32>, AT_ONCE * QUADS>;
-        for (var u = 0u; u < AT_ONCE; u++) { // unroll
-            let c = min(key + u * KEYS, end - 1u);
-            for (var j = 0u; j < QUADS; j++) { // unroll
-                let d = member + TEAM * j;
-                if (FULL || d < D4) {
-                    k[u * QUADS + j] = key4(c, pos, kv, d);
-                    v[u * QUADS + j] = value4(c, pos, kv, d);
+        if (APPENDS && end > pos) {
+            for (var u = 0u; u < AT_ONCE; u++) { // unroll
+                let c = min(key + u * KEYS, end - 1u);
+                if (c >= pos) {
+                    for (var j = 0u; j < QUADS; j++) { // unroll
+                        loaded.k[u * QUADS + j] = new_key(c - pos, min(member + TEAM * j, D4 - 1u));
+                        loaded.v[u * QUADS + j] = new_value(c - pos, min(member + TEAM * j, D4 - 1u));
+                    }
                 }
             }
         }
         var s: array<f32, BQ * AT_ONCE>;
         for (var i = 0u; i < BQ; i++) { // unroll
             for (var u = 0u; u < AT_ONCE; u++) { // unroll
-                for (var j = 0u; j < QUADS; j++) { s[i * AT_ONCE + u] += dot(q[i * QUADS + j], k[u * QUADS + j]); } // unroll
+                for (var j = 0u; j < QUADS; j++) { s[i * AT_ONCE + u] += dot(q[i * QUADS + j], loaded.k[u * QUADS + j]); } // unroll
             }
         }
         for (var bit = 1u; bit < TEAM; bit *= 2u) {
@@ -94,7 +113,7 @@ fn main(
                 weight[i] += e;
                 // Values that only later rows see may be NaN.
                 if (ALONE || key + u * KEYS < stop) {
-                    for (var j = 0u; j < QUADS; j++) { acc[i * QUADS + j] += e * v[u * QUADS + j]; } // unroll
+                    for (var j = 0u; j < QUADS; j++) { acc[i * QUADS + j] += e * loaded.v[u * QUADS + j]; } // unroll
                 }
             }
         }

@@ -17,7 +17,7 @@ fn prepare(kv: u32, first: u32, end: u32, pos: u32, index: u32) {
         let d = i % D;
         let at = (row / GROUP * HEADS_Q + kv * GROUP + row % GROUP) * D;
         var x = load_q(at + d);
-        if (d < p.rotary) { x = rotate(x, load_q(at + partner(d)), d, (angles + row / GROUP) * p.table); }
+        if (ROTARY == D || d < ROTARY) { x = rotate(x, load_q(at + partner(d)), d, (angles + row / GROUP) * TABLE); }
         if (i < BQ * D) { queries[i / 4u][i % 4u] = x; }
     }
     let newest = max(first, pos);
@@ -26,7 +26,7 @@ fn prepare(kv: u32, first: u32, end: u32, pos: u32, index: u32) {
         let d = i % D;
         let at = ((row - pos) * HEADS_KV + kv) * D;
         var x = load_k(at + d);
-        if (d < p.rotary) { x = rotate(x, load_k(at + partner(d)), d, (angles + row - pos) * p.table); }
+        if (ROTARY == D || d < ROTARY) { x = rotate(x, load_k(at + partner(d)), d, (angles + row - pos) * TABLE); }
         let v = load_v(at + d);
         let to = (row * HEADS_KV + kv) * D + d;
         store_k_cache(to, x);
@@ -38,11 +38,5 @@ fn prepare(kv: u32, first: u32, end: u32, pos: u32, index: u32) {
     workgroupBarrier();
 }
 fn query(row0: u32, i: u32, kv: u32, d: u32) -> vec4<f32> { return queries[i * D4 + d]; }
-fn key4(c: u32, pos: u32, kv: u32, d: u32) -> vec4<f32> {
-    if (c >= pos) { return new_keys[(c - pos) * D4 + d]; }
-    return load4_k_cache((c * HEADS_KV + kv) * D4 + d);
-}
-fn value4(c: u32, pos: u32, kv: u32, d: u32) -> vec4<f32> {
-    if (c >= pos) { return new_values[(c - pos) * D4 + d]; }
-    return load4_v_cache((c * HEADS_KV + kv) * D4 + d);
-}
+fn new_key(row: u32, d: u32) -> vec4<f32> { return new_keys[row * D4 + d]; }
+fn new_value(row: u32, d: u32) -> vec4<f32> { return new_values[row * D4 + d]; }

@@ -85,6 +85,7 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>, few: Fe
         .set("SPLITS", splits)
         .set("POS_SLOT", a.pos.slot)
         .flag("ALONE", a.seq == 1)
+        .flag("APPENDS", appends)
         .set("BQ", rows)
         .set("TEAM", team)
         .set("QUADS", quads)
@@ -103,7 +104,8 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>, few: Fe
         kernel = kernel.writes("k_cache", a.k_cache.elem).writes("v_cache", a.v_cache.elem);
         let (rotary, table, start) = new.rotation.map_or((0, 0, NOWHERE), |r| (r.rotary, r.table, r.start));
         kernel = kernel.flag("HALF_CACHE", a.k_cache.elem == Elem::F16).set("START_SLOT", start.slot);
-        params = params.u32(rotary).u32(table).i32(start.base);
+        kernel = kernel.set("ROTARY", rotary).set("TABLE", table);
+        params = params.u32(rotary).i32(start.base);
     } else {
         kernel = kernel.link(source!("lib/few_ready"));
         kernel = kernel.reads("k_cache", a.k_cache.elem).reads("v_cache", a.v_cache.elem);

@@ -55,7 +55,7 @@ pub(super) fn run(lower: &mut Lower<'_>, a: &Tiled) -> Result<()> {
         return Err(lower.unsupported(format!("heads of {d} and {width}, expected 1 to {}", 4 * FOURS)));
     }
     let teams: u32 = a.teams.sizes.iter().product();
-    let (rows, splits) = choose::tile(a.seq, a.group, teams, a.keys, lower.env.options);
+    let (rows, splits) = choose::tile(a.seq, a.group, teams, a.keys, lower.caps(), lower.env.options);
     let rows = rows.min(1 << (FOURS / fours).ilog2());
     // Parts are merged by fours.
     let splits = if width.is_multiple_of(4) { splits } else { 1 };

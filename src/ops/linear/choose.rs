@@ -262,24 +262,19 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         let columns = 8.min(most_columns);
         return Some(GemvQ4 { rows, columns, words: if two { 2 } else { 1 }, split: 1, blocks: 1, dot: Dot::F32 });
     }
-    let streams = n >= 8 * BUSY_SUBGROUPS / 2 && two && rows == 1;
-    Some(match () {
+    let planes = if caps.packed_dot { Dot::Planes } else { Dot::F32 };
+    let blocks = n / (8 * BUSY_SUBGROUPS / 2);
+    let (columns, words, split, blocks, dot) = match () {
         // Many columns: each team takes several blocks of them, to spend the reading of its activations well.
-        () if streams => {
-            let split = split(2, 4);
-            let blocks = (n / (8 * BUSY_SUBGROUPS / 2)).clamp(1, 16);
-            let dot = if caps.packed_dot { Dot::Planes } else { Dot::F32 };
-            GemvQ4 { rows, columns: 8.min(most_columns), words: 2, split, blocks, dot }
-        }
-        () if k >= 4096 && two && rows == 1 => {
-            GemvQ4 { rows, columns: 4.min(most_columns), words: 2, split: split(2, 8), blocks: 1, dot: Dot::F32 }
-        }
-        () => {
-            let columns = if n >= 4096 { 8 } else { 2 };
-            let split = split(1, 8);
-            GemvQ4 { rows, columns: columns.min(most_columns), words: 1, split, blocks: 1, dot: Dot::F32 }
-        }
-    })
+        () if rows == 1 && two && blocks >= 8 => (8, 2, split(2, 4), blocks.min(16), planes),
+        () if rows == 1 && blocks >= 1 => (8, 1, split(1, 8), blocks.min(2), planes),
+        () if rows == 1 && two && k >= 4096 => (4, 2, split(2, 8), 1, Dot::F32),
+        () if rows == 4 && two && n >= 4096 => (8, 2, 1, 1, Dot::F32),
+        () if n >= 4096 => (8, 1, split(1, 8), 1, Dot::F32),
+        () if n >= 3072 => (4, 1, split(1, 8), 1, Dot::F32),
+        () => (2, 1, split(1, 8), 1, Dot::F32),
+    };
+    Some(GemvQ4 { rows, columns: columns.min(most_columns), words, split, blocks, dot })
 }
 
 /// Subgroup size, where all subgroups have the same, words are whole and `words` of them share a scale.
@@ -368,8 +363,9 @@ mod tests {
         let coop_tile = |rows, columns, slices| Algorithm::Coop { rows, columns, slices };
         let table = [
             (1, 128256, 2048, &large, q4(1, 8, 2, 4, 16, Dot::Planes)),
-            (1, 8192, 2048, &large, q4(1, 8, 2, 4, 2, Dot::Planes)),
-            (1, 8192, 2048, &subgroups, q4(1, 8, 2, 4, 2, Dot::F32)),
+            (1, 8192, 2048, &large, q4(1, 8, 1, 8, 2, Dot::Planes)),
+            (1, 8192, 2048, &subgroups, q4(1, 8, 1, 8, 2, Dot::F32)),
+            (1, 3072, 2048, &large, q4(1, 4, 1, 8, 1, Dot::F32)),
             (1, 2048, 8192, &large, q4(1, 4, 2, 8, 1, Dot::F32)),
             (1, 2048, 2048, &large, q4(1, 2, 1, 8, 1, Dot::F32)),
             (1, 512, 2048, &subgroups, q4(1, 2, 1, 8, 1, Dot::F32)),
@@ -378,7 +374,7 @@ mod tests {
             (1, 2048, 2048, &varying, plain(1, 4)),
             (2, 8192, 2048, &subgroups, q4(2, 8, 1, 8, 1, Dot::F32)),
             (3, 2048, 2048, &subgroups, q4(4, 2, 1, 8, 1, Dot::F32)),
-            (8, 8192, 2048, &subgroups, q4(4, 8, 1, 8, 1, Dot::F32)),
+            (8, 8192, 2048, &subgroups, q4(4, 8, 2, 1, 1, Dot::F32)),
             (9, 2048, 2048, &subgroups, tile(16, 64)),
             (100, 2048, 2048, &minimal, tile(64, 64)),
             (2048, 8192, 2048, &large, tile(128, 128)),
