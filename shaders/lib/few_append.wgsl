@@ -4,11 +4,6 @@ var<workgroup> queries: array<vec4<f32>, BQ * D4>;
 var<workgroup> new_keys: array<vec4<f32>, BQ * D4>;
 var<workgroup> new_values: array<vec4<f32>, BQ * D4>;
 
-fn kept(x: f32) -> f32 {
-    if (HALF_CACHE) { return unpack2x16float(pack2x16float(vec2<f32>(x, 0.0))).x; }
-    return x;
-}
-
 fn prepare(kv: u32, first: u32, end: u32, pos: u32, index: u32) {
     let angles = u32(live(START_SLOT) + p.start_base);
     for (var n = 0u; n < (BQ * D + WG - 1u) / WG; n++) { // unroll

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::memory::{Arena, Place};
 use crate::error::{Error, Result};
 use crate::gpu::{BindGroup, Buffer, Dispatch, Encoded, Gpu, MemoryKind, PARAMS_STRIDE};
-use crate::graph::{Dims, ValueId};
+use crate::graph::{Dims, Value, ValueId};
 use crate::ops::{Bound, Lowered, Step};
 use crate::options::Options;
 use crate::plan::{Plan, Probe, apply};
@@ -42,9 +42,19 @@ pub(super) struct Sequence {
     /// First dispatch of each node.
     starts: Vec<usize>,
     /// Nodes that depend on per-call numbers.
-    volatile: Vec<usize>,
+    volatile: Arc<[Volatile]>,
+    /// Numbers for which they were asked last.
+    asked: Vec<i32>,
     bounds: Vec<Bound>,
     params: Buffer,
+}
+
+/// A node that depends on these numbers, or on what an input holds.
+#[derive(Clone)]
+struct Volatile {
+    node: usize,
+    numbers: Vec<usize>,
+    reads_input: bool,
 }
 
 impl Sequence {
@@ -52,7 +62,7 @@ impl Sequence {
         let params = params_buffer(gpu, steps)?;
         let common = gpu.bind_common(&params, live)?;
         let (shapes, symints, dispatches, lowered) = Default::default();
-        let (starts, volatile, bounds) = Default::default();
+        let (starts, asked, bounds) = Default::default();
         Ok(Sequence {
             key: None,
             used: 0,
@@ -63,7 +73,8 @@ impl Sequence {
             ready: None,
             lowered,
             starts,
-            volatile,
+            volatile: Arc::new([]),
+            asked,
             bounds,
             params,
         })
@@ -114,8 +125,15 @@ impl Sequence {
     }
 
     fn make(&mut self, shop: &mut Workshop<'_>, live: &Buffer) -> Result<()> {
-        let nodes = 0..self.lowered.len();
-        self.volatile = nodes.filter(|&n| self.lowered.get(n).is_some_and(|l| l.volatile)).collect();
+        let graph = &shop.plan.graph;
+        let symint = |id: &ValueId| matches!(graph.value(*id), Value::SymInt).then(|| id.index());
+        let asked = self.lowered.iter().zip(&graph.nodes).enumerate().filter(|(_, (lowered, _))| lowered.volatile);
+        let volatile = asked.map(|(node, (lowered, from))| {
+            let numbers = graph.reads(from).iter().filter_map(symint).collect();
+            Volatile { node, numbers, reads_input: lowered.reads_input }
+        });
+        self.volatile = volatile.collect();
+        self.asked.clone_from(&self.symints);
         let steps = self.lowered.iter().map(|l| l.steps.len()).sum();
         self.reserve(shop.gpu, steps, live)?;
         self.make_dispatches(shop)
@@ -151,11 +169,15 @@ impl Sequence {
         Ok(())
     }
 
-    /// Asks the nodes that depend on per-call numbers again, in order. Returns false when a shape came out different, so
+    /// Asks the nodes that depend on per-call numbers again, in order, where a number is another one. Returns false when a shape came out different, so
     /// that everything has to be built anew. Fails, with nothing submitted, when a number is out of bounds.
     pub fn refresh(&mut self, shop: &mut Workshop<'_>, host: HostRead<'_>) -> Result<bool> {
         let mut changed = Vec::new();
-        for (index, node) in self.volatile.clone().into_iter().enumerate() {
+        for (index, Volatile { node, numbers, reads_input }) in self.volatile.clone().iter().enumerate() {
+            let node = *node;
+            if !reads_input && numbers.iter().all(|&id| self.symints.get(id) == self.asked.get(id)) {
+                continue;
+            }
             let answer = self.lower(shop, node, host);
             let same = |new: &Lowered, old: &Lowered| {
                 new.shapes == old.shapes && new.steps.len() == old.steps.len() && new.scratch == old.scratch
@@ -173,6 +195,7 @@ impl Sequence {
             }
             *known = lowered;
         }
+        self.asked.clone_from(&self.symints);
         self.check_bounds(shop.plan, |_| true)?;
         changed.into_iter().try_for_each(|node| self.patch(shop, node))?;
         Ok(true)
@@ -210,7 +233,7 @@ impl Sequence {
     /// asked yet.
     fn check_remaining(&mut self, shop: &Workshop<'_>, host: HostRead<'_>, first: usize) -> Result<()> {
         let graph = &shop.plan.graph;
-        let rest: Vec<usize> = self.volatile.iter().copied().skip(first).collect();
+        let rest: Vec<usize> = self.volatile.iter().map(|volatile| volatile.node).skip(first).collect();
         let mut told = graph.inputs.clone();
         for (index, node) in graph.nodes.iter().enumerate() {
             let Some((id, _)) = self.lowered.get(index).and_then(|known| known.symint) else { continue };

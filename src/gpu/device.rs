@@ -34,6 +34,8 @@ pub struct Gpu {
     pub(super) pipelines: Pipelines,
     pub(super) pending: AtomicUsize,
     objects: AtomicU64,
+    /// Microseconds of the last wait for the device.
+    pub(super) waited: AtomicU64,
     caps: Caps,
     info: wgpu::AdapterInfo,
     lost: Arc<Mutex<Option<String>>>,
@@ -107,8 +109,8 @@ impl Gpu {
         device.on_uncaptured_error(Arc::new(|error: wgpu::Error| log::error!("uncaptured: {error}")));
         let caps = capabilities(adapter, features, &limits);
         let pipelines = Pipelines::new(&device);
-        let (pending, objects) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let mut gpu = Gpu { device, queue, pipelines, pending, objects, caps, info: info.clone(), lost };
+        let (pending, objects, waited) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let mut gpu = Gpu { device, queue, pipelines, pending, objects, waited, caps, info: info.clone(), lost };
         gpu.drop_wrong_features();
         let caps = &gpu.caps;
         log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);

@@ -1,10 +1,15 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use super::buffers::{Buffer, MemoryKind};
 use super::device::Gpu;
 use super::pipelines::{BindGroup, Pipeline};
 use crate::error::{Error, Result};
+
+/// A wait short enough to spend awake.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// One dispatch, ready to encode.
 #[derive(Clone)]
@@ -170,8 +175,7 @@ impl Gpu {
         let timing = submission.timing.as_ref();
         let maps = [(bytes > 0).then_some((&staging.buffer.raw, bytes)), timing.map(|b| (b, b.size()))];
         let waiting: Vec<_> = maps.iter().flatten().map(|(buffer, bytes)| request(buffer, *bytes)).collect();
-        let wait = wgpu::PollType::Wait { submission_index: Some(submission.index), timeout: None };
-        self.guarded(|| self.device.poll(wait))?.map_err(|e| Error::Device(e.to_string()))?;
+        self.await_work(submission.index)?;
         waiting.iter().try_for_each(|done| self.arrival(done))?;
         let result = match bytes {
             0 => read(&[]),
@@ -182,6 +186,26 @@ impl Gpu {
             None => Vec::new(),
         };
         result.map(|()| timings)
+    }
+
+    /// Waits for a submission. Where the last one took no longer than [`MOMENT`] from here on, it asks all the time for as long
+    /// before it sleeps: waking up costs some tens of microseconds.
+    fn await_work(&self, index: wgpu::SubmissionIndex) -> Result<()> {
+        let start = Instant::now();
+        let soon = !self.caps().cpu && self.waited.load(Ordering::Relaxed) < MOMENT.as_micros() as u64;
+        let wait = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
+        let waited = self.guarded(|| {
+            while soon && start.elapsed() < MOMENT {
+                if self.device.poll(wgpu::PollType::Poll)?.is_queue_empty() {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            self.device.poll(wait).map(|_| ())
+        })?;
+        waited.map_err(|e: wgpu::PollError| Error::Device(e.to_string()))?;
+        self.waited.store(start.elapsed().as_micros() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Waits until a mapping is told of. Another thread's poll may have collected the callback and not yet run it.

@@ -126,8 +126,10 @@ pub struct Lowered {
     pub scratch: Vec<u64>,
     /// Bytes that the storage of a tensor must hold, though its elements may end before.
     pub room: Vec<(ValueId, u64)>,
-    /// True when the answer depends on a per-call number, so that each call must ask again.
+    /// True when the answer depends on a per-call number, so that each call with another number must ask again.
     pub volatile: bool,
+    /// True when it depends on what a graph input holds, so that every call must.
+    pub reads_input: bool,
 }
 
 /// One node in its environment.

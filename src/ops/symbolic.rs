@@ -34,6 +34,7 @@ fn select(lower: &mut Lower<'_>) -> Result<()> {
     let stride = x.dims.strides().get(axis).copied().unwrap_or(1).max(1);
     let number = (lower.env.host)(x.id, wrapped as usize * stride as usize)?;
     lower.answer.volatile = true;
+    lower.answer.reads_input = true;
     lower.set_symint(number)
 }
 

@@ -103,7 +103,9 @@ pub(super) fn lower(lower: &mut Lower<'_>, a: &Attention, new: &New<'_>, few: Fe
         }
         kernel = kernel.writes("k_cache", a.k_cache.elem).writes("v_cache", a.v_cache.elem);
         let (rotary, table, start) = new.rotation.map_or((0, 0, NOWHERE), |r| (r.rotary, r.table, r.start));
-        kernel = kernel.flag("HALF_CACHE", a.k_cache.elem == Elem::F16).set("START_SLOT", start.slot);
+        // As the cache keeps it.
+        let kept = if a.k_cache.elem == Elem::F16 { "f32(f16(x))" } else { "x" };
+        kernel = kernel.function(format!("fn kept(x: f32) -> f32 {{ return {kept}; }}")).set("START_SLOT", start.slot);
         kernel = kernel.set("ROTARY", rotary).set("TABLE", table);
         params = params.u32(rotary).i32(start.base);
     } else {
