@@ -18,6 +18,8 @@ mod join;
 mod layout;
 pub mod linear;
 mod norm;
+mod qparams;
+mod quantize;
 mod reduce;
 mod reindex;
 mod rope;

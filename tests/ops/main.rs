@@ -21,6 +21,8 @@ mod q4_half_sums;
 mod q4_layer;
 mod q4_layers;
 mod q4_variants;
+mod qparams;
+mod quantize;
 mod reduce;
 mod reindex;
 mod rope;
