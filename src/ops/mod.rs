@@ -17,6 +17,7 @@ mod fill;
 mod join;
 mod layout;
 pub mod linear;
+mod linear_q8;
 mod norm;
 mod qparams;
 mod quantize;

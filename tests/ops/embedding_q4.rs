@@ -83,3 +83,34 @@ fn a_group_that_is_no_multiple_of_eight_is_refused() {
     let text = m.load().err().unwrap().to_string();
     assert!(text.contains("groups of 4"), "{text}");
 }
+
+/// High nibbles first, rows and groups of any length, zero points for groups.
+#[test]
+fn four_bit_embeddings() {
+    for (v, width, groups) in [(64, 64, 2), (37, 12, 1), (5, 30, 3), (7, 2, 1), (9, 40, 5)] {
+        for zeros in [None, Some(DType::I8), Some(DType::F32)] {
+            let (packed, scales, numbers) = table(v, width, width / groups, false, DType::F32);
+            let zero = zeros.map(|dtype| Data::random(dtype, &scales.dims, (-3.0, 3.0), 4));
+            let number = |(i, &w): (usize, &f64)| {
+                let g = i / width as usize * groups as usize + i % width as usize / (width / groups) as usize;
+                w - zero.as_ref().map_or(0.0, |zero| zero.values[g] * scales.values[g])
+            };
+            let numbers: Vec<f64> = numbers.iter().enumerate().map(number).collect();
+            let flat = groups == 1;
+            let reshape = |d: &Data| Data { dims: if flat { vec![v] } else { d.dims.clone() }, ..d.clone() };
+            let index = Data::random(DType::I64, &[1, 7], (-2.0, f64::from(v)), 3);
+            let (dims, want) = rows(&numbers, width, &index, v);
+            let mut m = Model::new();
+            let (w, s) = (m.constant(&packed), m.constant(&reshape(&scales)));
+            let z = match &zero {
+                Some(zero) => m.constant(&reshape(zero)),
+                None => m.null(),
+            };
+            let (low, high, i, none) = (m.int(-8), m.int(7), m.input(DType::I64, &[1, 7]), m.null());
+            let out = m.tensor(DType::F32, &dims);
+            m.op("quantized_decomposed.embedding_4bit.dtype", &[w, s, z, low, high, i, none, out]);
+            m.output(out);
+            m.check(&[&index], |got| assert_close(&got[0], &dims, &want, tolerance(DType::F32, 1)));
+        }
+    }
+}

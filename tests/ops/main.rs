@@ -16,6 +16,7 @@ mod fused;
 mod join;
 mod large;
 mod linear;
+mod linear_q8;
 mod norm;
 mod q4_half_sums;
 mod q4_layer;
