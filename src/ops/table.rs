@@ -2,8 +2,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::{
-    Op, attention, binary, cast, embedding_q4, fill, join, linear, linear_q8, norm, qparams, quantize, reduce, reindex,
-    rope, softmax, symbolic, take, unary, view,
+    Op, attention, binary, cast, conv_q8, elementwise_q8, embedding_q4, fill, join, linear, linear_q8, norm, qparams,
+    quantize, reduce, reindex, rope, softmax, symbolic, take, unary, view,
 };
 
 /// The families. A family that stands here is registered.
@@ -33,6 +33,8 @@ pub const TABLE: &[&[Op]] = &[
     quantize::OPS,
     qparams::OPS,
     linear_q8::OPS,
+    conv_q8::OPS,
+    elementwise_q8::OPS,
 ];
 
 /// Families of operators that passes put in the place of groups of nodes, and name after them. No payload may name them.

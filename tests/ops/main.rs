@@ -22,6 +22,7 @@ mod q4_half_sums;
 mod q4_layer;
 mod q4_layers;
 mod q4_variants;
+mod q8;
 mod qparams;
 mod quantize;
 mod reduce;
