@@ -30,6 +30,7 @@ mod rows;
 mod softmax;
 mod symbolic;
 mod take;
+mod training;
 mod unary;
 mod view;
 

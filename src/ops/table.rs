@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 
 use super::{
     Op, attention, binary, cast, conv_q8, elementwise_q8, embedding_q4, fill, join, linear, linear_q8, norm, qparams,
-    quantize, reduce, reindex, rope, softmax, symbolic, take, unary, view,
+    quantize, reduce, reindex, rope, softmax, symbolic, take, training, unary, view,
 };
 
 /// The families. A family that stands here is registered.
@@ -35,6 +35,7 @@ pub const TABLE: &[&[Op]] = &[
     linear_q8::OPS,
     conv_q8::OPS,
     elementwise_q8::OPS,
+    training::OPS,
 ];
 
 /// Families of operators that passes put in the place of groups of nodes, and name after them. No payload may name them.

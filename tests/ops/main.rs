@@ -31,5 +31,6 @@ mod rope;
 mod sdpa;
 mod softmax;
 mod take;
+mod training;
 mod unary;
 mod view;
