@@ -121,7 +121,8 @@ fn the_least_scale_is_honoured() {
 fn symmetric_blocks() {
     let x = rows(DType::F32, 6, 40, 4);
     let [low, high] = [-8.0, 7.0];
-    let rules: [(&str, fn(f64, f64) -> f64); 2] = [
+    type Rule = fn(f64, f64) -> f64;
+    let rules: [(&str, Rule); 2] = [
         ("SYMMETRIC", |least, most| most.max(-least) / 7.5),
         ("SYMMETRIC_NO_CLIPPING_ERR", |least, most| (least / -8.0).max(most / 7.0)),
     ];
