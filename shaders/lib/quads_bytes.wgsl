@@ -11,7 +11,7 @@ fn x_quad(m: u32, q: u32) -> u32 {
 }
 fn w_quad(n: u32, q: u32) -> W {
     let bytes = weight_bytes(n * p.w_row + q * 4u, q * 4u);
-    return W(bytes, p.zero * dot_bytes(bytes, 0x01010101u));
+    return W(bytes, p.zero * dot4I8Packed(bytes, 0x01010101u));
 }
-fn add(sum: i32, x: u32, w: W) -> i32 { return sum + dot_bytes(x, w.bytes) - w.zero; }
+fn add(sum: i32, x: u32, w: W) -> i32 { return sum + dot4I8Packed(x, w.bytes) - w.zero; }
 fn value(m: u32, n: u32, sum: i32) -> f32 { return f32(sum) * (p.scale * load_scales(n)); }

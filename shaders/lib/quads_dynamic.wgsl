@@ -10,7 +10,7 @@ fn w_quad(n: u32, q: u32) -> W {
     // n - 8 as a signed byte: the fourth bit turns, and is then repeated above.
     let turned = nibbles ^ 0x08080808u;
     let bytes = turned | ((turned & 0x08080808u) * 30u);
-    return W(bytes, dot_bytes(bytes, 0x01010101u), load_scales(q * 4u / p.group * p.scale_k + p.first + n));
+    return W(bytes, dot4I8Packed(bytes, 0x01010101u), load_scales(q * 4u / p.group * p.scale_k + p.first + n));
 }
-fn add(sum: f32, x: X, w: W) -> f32 { return fma(f32(dot_bytes(x.bytes, w.bytes) - x.zero * w.sum), w.scale, sum); }
+fn add(sum: f32, x: X, w: W) -> f32 { return fma(f32(dot4I8Packed(x.bytes, w.bytes) - x.zero * w.sum), w.scale, sum); }
 fn value(m: u32, n: u32, sum: f32) -> f32 { return sum * load_row_scales(m); }

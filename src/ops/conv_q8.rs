@@ -1,6 +1,6 @@
 //! Convolutions of bytes with bytes into bytes: plain, depthwise, pointwise and transposed, one kernel.
 
-use super::linear_q8::{Requant, finish};
+use super::linear_q8::{MOST_TERMS, Requant, finish};
 use super::{Bind, DType, Lower, Op, Operand, Params};
 use crate::error::Result;
 use crate::graph::Dims;
@@ -125,6 +125,10 @@ fn convolve(
         return Err(lower.refuse(format!("the kernel is larger than the padded input {}", x.dims)));
     };
     let (inputs, outputs) = (ic / groups, oc / groups);
+    let terms = axes.iter().fold(u64::from(inputs), |terms, axis| terms.saturating_mul(axis.kernel.into()));
+    if terms > u64::from(MOST_TERMS) {
+        return Err(lower.unsupported(format!("sums of {terms} products of bytes, at most {MOST_TERMS} fit 32 bits")));
+    }
     let strides = weight_strides(weight, axes, (oc, inputs)).filter(|_| weight.elem == Elem::I8);
     let Some((w_channel, w_tap)) = strides else {
         return Err(

@@ -19,7 +19,7 @@ pub const OPS: &[Op] = &[
 
 const WG: u32 = 64;
 /// Terms beyond which a sum of products of bytes might not fit 32 bits.
-const MOST_TERMS: u32 = 1 << 16;
+pub(super) const MOST_TERMS: u32 = 1 << 16;
 
 /// The integers of a result: `clamp(round(x / scale) + zero, -128, 127)`.
 #[derive(Clone, Copy)]
@@ -56,15 +56,6 @@ impl Lower<'_> {
         match self.value(index)? {
             Value::Null => Ok(None),
             _ => self.channels(index, count).map(Some),
-        }
-    }
-
-    /// The WGSL function of four bytes times four bytes, both signed.
-    fn dot_bytes(&self) -> &'static str {
-        if self.caps().packed_dot {
-            "fn dot_bytes(a: u32, b: u32) -> i32 { return dot4I8Packed(a, b); }"
-        } else {
-            "fn dot_bytes(a: u32, b: u32) -> i32 { return dot(unpack4xI8(a), unpack4xI8(b)); }"
         }
     }
 }
@@ -132,7 +123,7 @@ impl Product {
             let columns = part.len() as u32;
             let (tiles_m, tiles_n) = (m.div_ceil(rows), columns.div_ceil(4));
             let split = split(m, columns, quads);
-            let kernel = self.kernel(lower, out_elem).set("ROWS", rows).set("SPLIT", split);
+            let kernel = self.kernel(out_elem).set("ROWS", rows).set("SPLIT", split);
             let params = Params::new().u32(m).u32(columns).u32(k).u32(quads).u32(width).u32(n).u32(tiles_n);
             let params = params.u32(part.start).f32(self.input.0).i32(self.input.1);
             let (inverse, zero) = self.requant.map_or((1.0, 0.0), |r| (r.inverse, r.zero));
@@ -147,7 +138,7 @@ impl Product {
         if packs { pack_bytes(lower, out, self.out) } else { Ok(()) }
     }
 
-    fn kernel(&self, lower: &Lower<'_>, out: Elem) -> Kernel {
+    fn kernel(&self, out: Elem) -> Kernel {
         let [_, _, k] = self.sizes;
         let store = match out.size() {
             1 => "store4_out((m * p.width + p.first + n) / 4u, v)".to_string(),
@@ -161,7 +152,6 @@ impl Product {
             .alias("R", wgsl)
             .link(self.terms)
             .function(format!("fn store(m: u32, n: u32, v: vec4<R>) {{ {store}; }}"))
-            .function(lower.dot_bytes())
             .role("x", self.x.1, Access::Read)
             .array("weight", "u32")
             .reads("scales", self.scales.elem);

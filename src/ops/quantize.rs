@@ -64,11 +64,14 @@ impl Lower<'_> {
     pub(super) fn blocks(&mut self, index: usize, x: Operand) -> Result<Blocks> {
         let shape = self.ints(index)?;
         let mut blocks = Blocks::default();
+        let divides = |(&size, &block): (&u32, &i64)| {
+            u32::try_from(block).is_ok_and(|block| block > 0 && size.is_multiple_of(block.min(size.max(1))))
+        };
+        if shape.len() != x.dims.len() || !x.dims.iter().zip(&shape).all(divides) {
+            return Err(self.refuse(format!("blocks of {shape:?} do not divide {}", x.dims)));
+        }
         for (&size, &block) in x.dims.iter().zip(&shape) {
-            let length = u32::try_from(block).unwrap_or(0).min(size.max(1));
-            if length == 0 || !size.is_multiple_of(length) || shape.len() != x.dims.len() {
-                return Err(self.refuse(format!("blocks of {shape:?} do not divide {}", x.dims)));
-            }
+            let length = u32::try_from(block).unwrap_or(u32::MAX).min(size.max(1));
             if block == 1 || length < size {
                 blocks.push(size / length, false);
             }

@@ -25,8 +25,8 @@ fn cross_entropy(lower: &mut Lower<'_>) -> Result<()> {
     let &[rows, length] = &*x.dims else {
         return Err(lower.refuse(format!("the logits are {}, expected two dimensions", x.dims)));
     };
-    if labels.dims.numel() != rows || labels.elem != Elem::I32 {
-        return Err(lower.refuse(format!("labels {} {} for {rows} rows", labels.dtype, labels.dims)));
+    if labels.dims.numel() != rows || labels.elem != Elem::I32 || length == 0 {
+        return Err(lower.refuse(format!("labels {} {} for {rows} rows of {length}", labels.dtype, labels.dims)));
     }
     let (loss, gradient) = (lower.output(0, lower.declared_output(0)?)?, lower.output(1, x.dims)?);
     lower.expect_floating_output()?;

@@ -187,7 +187,7 @@ fn rows_come_and_go() {
 
 #[test]
 fn scales_that_do_not_fit_are_refused() {
-    for (scales, blocks) in [(3, [1, 32]), (14, [1, 24]), (14, [0, 32])] {
+    for (scales, blocks) in [(3, &[1, 32][..]), (14, &[1, 24]), (14, &[0, 32]), (1, &[]), (14, &[32])] {
         let case = Case {
             op: "torchao.{}_affine.default",
             dims: vec![7, 64],
