@@ -1,4 +1,6 @@
+use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
+use executorch_webgpu::options::Options;
 
 use crate::cases::{check_in_turn, sizes};
 use crate::common::model::Running;
@@ -319,4 +321,27 @@ fn a_row_does_not_depend_on_its_neighbours() {
         running.run(&[&cut(&x, 64), &cut(&s, 1), &cut(&z, 1)]).unwrap()[0].values[..9].to_vec()
     };
     assert_eq!(run(5), run(1));
+}
+
+/// On devices whose bindings cover 256 KiB, whose buffers hold little more, or all of a table.
+#[test]
+fn weights_beyond_one_binding_are_taken_in_parts() {
+    let (m, k, n) = (5, 1024, 1501);
+    let layer = Layer::new((m, k, n), true);
+    let bytes = layer.model("et_vk.q8ta_linear.default", (0.5, 3), "none");
+    let want = layer.integers(&layer.x, (0.5, 3), false);
+    let w = q4::random(n, k, 32, 1);
+    let [x, s, z] = activations(m, k, DType::I8);
+    let groups = dynamic_model(m, k, n, &w, None, DType::I8);
+    let numbers = dynamic(&x, &s, &z, &w, n);
+    for buffer in [9 << 15, 1 << 22] {
+        let load = |model: &Model| {
+            let running = model.load_with(Options::default(), Profile::Capped { binding: 1 << 18, buffer }).unwrap();
+            running.program.fill_activations(0xFF).unwrap();
+            running
+        };
+        assert_close(&load(&bytes).run(&[&layer.x]).unwrap()[0], &[m, n], &want, (0.0, 0.0));
+        let got = load(&groups).run(&[&x, &s, &z]).unwrap();
+        assert_close(&got[0], &[m, n], &numbers, tolerance(DType::F32, k as usize));
+    }
 }
