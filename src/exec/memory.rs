@@ -218,18 +218,31 @@ fn swapped(
     for first in (0..columns).step_by(width) {
         let count = width.min(columns - first);
         let mut block = vec![0; rows * count * size];
-        for row in 0..rows {
-            let cells = bytes.get((row * columns + first) * size..).unwrap_or_default().chunks_exact(size);
-            for (column, cell) in cells.take(count).enumerate() {
-                let at = (column * rows + row) * size;
-                if let Some(to) = block.get_mut(at..at + size) {
-                    to.copy_from_slice(cell);
-                }
-            }
+        match size {
+            4 => swap::<4>(bytes, (rows, columns), first, &mut block),
+            2 => swap::<2>(bytes, (rows, columns), first, &mut block),
+            8 => swap::<8>(bytes, (rows, columns), first, &mut block),
+            _ => swap::<1>(bytes, (rows, columns), first, &mut block),
         }
         send(&block)?;
     }
     Ok(())
+}
+
+/// Columns of a `rows` x `columns` matrix of `SIZE`-byte elements, from `first` on, as rows of `block`.
+fn swap<const SIZE: usize>(bytes: &[u8], (rows, columns): (usize, usize), first: usize, block: &mut [u8]) {
+    let (cells, _) = bytes.as_chunks::<SIZE>();
+    let (block, _) = block.as_chunks_mut::<SIZE>();
+    // Some columns at a time, so that the lines that are read stay in the cache until they are used up.
+    for (n, columns_of) in block.chunks_mut(rows.max(1) * 16).enumerate() {
+        let count = columns_of.len() / rows.max(1);
+        for row in 0..rows {
+            let from = cells.get(row * columns + first + n * 16..).unwrap_or_default();
+            for (to, cell) in columns_of.iter_mut().skip(row).step_by(rows.max(1)).zip(from.iter().take(count)) {
+                *to = *cell;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

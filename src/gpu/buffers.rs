@@ -91,7 +91,9 @@ impl Drop for Buffer {
     }
 }
 
-const CHUNK: usize = 8 << 20;
+/// Bytes that are submitted together, and that a thread copies.
+const CHUNK: usize = 4 << 20;
+const PIECE: usize = 1 << 20;
 
 impl Gpu {
     /// Allocates a buffer of at least `bytes`, named `what` in errors.
@@ -131,13 +133,33 @@ impl Gpu {
         })
     }
 
-    /// Writes much data in chunks and waits whenever a chunk's worth is pending, so that the host holds little more than
-    /// one chunk besides `data`.
+    /// Writes by several threads: the pages on both sides are new, and finding them takes longer than copying.
+    fn write_pieces(&self, buffer: &Buffer, offset: u64, data: &[u8]) -> Result<()> {
+        let write = |(index, piece): (usize, &[u8])| self.write(buffer, offset + (index * PIECE) as u64, piece);
+        let mut pieces = data.chunks(PIECE).enumerate();
+        let last = pieces.next_back();
+        std::thread::scope(|scope| {
+            let spawn = |piece| std::thread::Builder::new().spawn_scoped(scope, move || write(piece));
+            let others: Vec<_> = pieces.map(|piece| (piece, spawn(piece))).collect();
+            last.map_or(Ok(()), write)?;
+            others.into_iter().try_for_each(|(piece, thread)| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(Error::Internal("a copying thread failed".into()))),
+                Err(_) => write(piece),
+            })
+        })
+    }
+
+    /// Writes much data in chunks. While the device takes one the next is copied, so that the host holds little more than two
+    /// besides `data`.
     pub fn stream(&self, buffer: &Buffer, offset: u64, data: &[u8]) -> Result<()> {
         for (index, chunk) in data.chunks(CHUNK).enumerate() {
-            self.write(buffer, offset + (index * CHUNK) as u64, chunk)?;
+            self.write_pieces(buffer, offset + (index * CHUNK) as u64, chunk)?;
             if self.pending.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() >= CHUNK {
-                self.flush()?;
+                self.pending.store(0, Ordering::Relaxed);
+                let now = self.guarded(|| self.queue.submit([]))?;
+                if let Some(before) = lock(&self.streamed).replace(now) {
+                    self.wait_for(before)?;
+                }
             }
         }
         Ok(())
@@ -146,11 +168,14 @@ impl Gpu {
     /// Submits pending writes and waits for them.
     pub fn flush(&self) -> Result<()> {
         self.pending.store(0, Ordering::Relaxed);
-        self.guarded(|| {
-            let index = self.queue.submit([]);
-            self.device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None })
-        })?
-        .map(|_| ())
-        .map_err(|e| Error::Device(e.to_string()))
+        lock(&self.streamed).take();
+        let now = self.guarded(|| self.queue.submit([]))?;
+        self.wait_for(now)
+    }
+
+    fn wait_for(&self, submission: wgpu::SubmissionIndex) -> Result<()> {
+        let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
+        let done = self.guarded(|| self.device.poll(wait))?;
+        done.map(|_| ()).map_err(|e| Error::Device(e.to_string()))
     }
 }

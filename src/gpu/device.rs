@@ -32,7 +32,9 @@ pub struct Gpu {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     pub(super) pipelines: Pipelines,
+    /// Bytes that were written and not submitted yet, and the last submission of written bytes that may still run.
     pub(super) pending: AtomicUsize,
+    pub(super) streamed: Mutex<Option<wgpu::SubmissionIndex>>,
     objects: AtomicU64,
     /// Microseconds of the last wait for the device.
     pub(super) waited: AtomicU64,
@@ -110,7 +112,9 @@ impl Gpu {
         let caps = capabilities(adapter, features, &limits);
         let pipelines = Pipelines::new(&device);
         let (pending, objects, waited) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let mut gpu = Gpu { device, queue, pipelines, pending, objects, waited, caps, info: info.clone(), lost };
+        let streamed = Mutex::new(None);
+        let mut gpu =
+            Gpu { device, queue, pipelines, pending, streamed, objects, waited, caps, info: info.clone(), lost };
         gpu.drop_wrong_features();
         let caps = &gpu.caps;
         log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);

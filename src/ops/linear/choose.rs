@@ -250,11 +250,11 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         4
     };
     let two = q4_lanes(form.group?, k, 2, caps).is_some();
-    let most_split = (caps.max_invocations / lanes).clamp(1, 8);
+    let most_split = (caps.max_invocations / lanes).clamp(1, 16);
     // The widest team that leaves no more than a fourth of its invocations idle.
     let split = |words: u32, most: u32| {
         let idle = |s: u32| (k / 8).next_multiple_of(s * lanes * words) * 3 > (k / 8) * 4;
-        [8, 4, 2].into_iter().find(|&s| s <= most.min(most_split) && !idle(s)).unwrap_or(1)
+        [16, 8, 4, 2].into_iter().find(|&s| s <= most.min(most_split) && !idle(s)).unwrap_or(1)
     };
     let most_columns = lanes / rows;
     if caps.cpu {
@@ -321,6 +321,7 @@ pub fn variants(caps: &Caps) -> Vec<Algorithm> {
         (4, 2, 1, 2, 1, Dot::Planes),
         (1, 8, 2, 1, 16, Dot::F32),
         (1, 4, 2, 8, 1, Dot::F32),
+        (1, 8, 2, 16, 1, Dot::F32),
         (1, 2, 1, 8, 1, Dot::F32),
         (2, 4, 1, 4, 1, Dot::F32),
         (4, 2, 1, 4, 1, Dot::F32),
