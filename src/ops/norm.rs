@@ -41,7 +41,7 @@ pub(super) fn rms_rows(
     out: Operand,
 ) -> Result<()> {
     let rows = Rows { x, out, width: x.dims.last(), eps };
-    let kernel = kernel(lower, &rows).flag("CENTER", false).function("fn keep(row: u32, mean: f32, scale: f32) {}");
+    let kernel = kernel(lower, &rows)?.flag("CENTER", false).function("fn keep(row: u32, mean: f32, scale: f32) {}");
     run(lower, kernel, &rows, [weight, None], &[])
 }
 
@@ -61,7 +61,7 @@ fn layer(lower: &mut Lower<'_>) -> Result<()> {
     let (out, line) = (lower.output(0, x.dims)?, Dims::new(&sizes)?);
     let (mean, scale) = (lower.output(1, line)?, lower.output(2, line)?);
     let rows = Rows { x, out, width, eps };
-    let kernel = kernel(lower, &rows)
+    let kernel = kernel(lower, &rows)?
         .flag("CENTER", true)
         .writes("means", mean.elem)
         .writes("scales", scale.elem)
@@ -76,16 +76,17 @@ impl Rows {
     }
 }
 
-fn kernel(lower: &Lower<'_>, rows: &Rows) -> Kernel {
-    let threads = lower.row_threads(rows.width / rows.step());
+fn kernel(lower: &Lower<'_>, rows: &Rows) -> Result<Kernel> {
+    let threads = lower.row_threads(rows.width / rows.step(), 3)?;
     let kernel = Kernel::new(source!("norm")).set("WG", threads).link(lower.reduction());
     let kernel = kernel.reads("x", rows.x.elem).writes("out", rows.out.elem);
     let (wgsl, suffix, sum) = if rows.step() == 4 { ("vec4<f32>", "4", "dot(v, V(1.0))") } else { ("f32", "", "v") };
-    kernel
+    let kernel = kernel
         .alias("V", wgsl)
         .function(format!("fn item(i: u32) -> V {{ return load{suffix}_x(i); }}"))
         .function(format!("fn put(i: u32, v: V) {{ store{suffix}_out(i, v); }}"))
-        .function(format!("fn total(v: V) -> f32 {{ return {sum}; }}"))
+        .function(format!("fn total(v: V) -> f32 {{ return {sum}; }}"));
+    Ok(kernel)
 }
 
 fn run(

@@ -90,7 +90,7 @@ fn choose(lower: &mut Lower<'_>, x: Operand, (blocks, dims): (&Blocks, Dims), ru
         (1, _) => (4, "store4_zero(slot, vec4<i32>(zeros))".to_string()),
         (_, wgsl) => (1, format!("store_zero(slot, {wgsl}(zeros.x))")),
     };
-    let threads = lower.row_threads(length);
+    let threads = lower.row_threads(length, 2)?;
     let kernel = Kernel::new(source!("choose_qparams"))
         .set("WG", threads)
         .set("ROWS", rows)

@@ -108,15 +108,16 @@ fn fold_step(
     let gone = Layout::new(&pick(&x.dims, goes), &[pick(&strides, goes)]);
     let step = gone.of(0).last().copied().unwrap_or(1);
     let results = out.dims.numel();
+    let even = gone.sizes.len() <= 1;
     let (threads, team, piece) = match choose(results, length, step == 1, out.elem) {
         Team::One => (64, 1, source!("lib/gather_alone")),
         Team::Workgroup => {
-            let threads = lower.row_threads(length);
+            let threads = lower.row_threads(length, if even { 1 } else { 1 + layout.sizes.len() as u32 })?;
             (threads, threads, source!("lib/gather_workgroup"))
         }
     };
     let slots = if out.elem.size() == 1 { results.div_ceil(4) } else { results };
-    let kernel = kernel(fold, x.elem, out.elem, gone.sizes.len() <= 1).set("WG", threads).set("TEAM", team).link(piece);
+    let kernel = kernel(fold, x.elem, out.elem, even).set("WG", threads).set("TEAM", team).link(piece);
     let params = Params::new().u32(slots).u32(length).u32(step).u32(layout.sizes.len() as u32);
     let params = params.words8(padded(&layout.sizes)).words8(padded(layout.of(0)));
     lower.step(kernel, &[x.into(), out.into()], params, u64::from(slots.div_ceil(threads / team)))

@@ -1,8 +1,12 @@
 //! What kernels share that give a row of elements to a workgroup.
 
 use super::Lower;
+use crate::error::Result;
 use crate::shader::Source;
 use crate::source;
+
+/// Turns of its loops after which a software adapter leaves a kernel's loops without a word, and some room.
+pub(super) const SOFTWARE_TURNS: u64 = 65_535 - 1_024;
 
 impl Lower<'_> {
     /// The linked piece that reduces over a workgroup of `WG` invocations: `reduce_add`, `reduce_max`.
@@ -13,10 +17,20 @@ impl Lower<'_> {
         }
     }
 
-    /// Invocations for a row of `steps` steps: a power of two, about two steps each, within the device's limit.
-    pub(super) fn row_threads(&self, steps: u32) -> u32 {
+    /// Invocations for a row of `steps` steps, in which kernels' loops turn `turns` times each: a power of two, about two steps
+    /// each, within the device's limit; more on a software adapter that would leave its loops early.
+    pub(super) fn row_threads(&self, steps: u32, turns: u32) -> Result<u32> {
         let most = self.caps().max_invocations.min(self.caps().max_size_x).max(1);
         let most = 1 << most.ilog2();
-        steps.div_ceil(2).next_power_of_two().clamp(32, 256).min(most)
+        let threads = steps.div_ceil(2).next_power_of_two().clamp(32, 256).min(most);
+        if !self.caps().cpu {
+            return Ok(threads);
+        }
+        let done = |threads: &u32| u64::from(steps.div_ceil(*threads)) * u64::from(turns) <= SOFTWARE_TURNS;
+        std::iter::successors(Some(threads), |threads| Some(threads * 2).filter(|&more| more <= most))
+            .find(done)
+            .ok_or_else(|| {
+                self.unsupported(format!("{steps} elements of one result are too many for a software adapter"))
+            })
     }
 }

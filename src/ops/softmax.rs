@@ -34,7 +34,7 @@ fn softmax(lower: &mut Lower<'_>, formula: &str) -> Result<()> {
     let (threads, team, piece) = match choose(lines, length, inner) {
         Team::One => (64, 1, source!("lib/reduce_alone")),
         Team::Workgroup => {
-            let threads = lower.row_threads(length);
+            let threads = lower.row_threads(length, 3)?;
             (threads, threads, lower.reduction())
         }
     };

@@ -34,12 +34,12 @@ fn cross_entropy(lower: &mut Lower<'_>) -> Result<()> {
         return Err(lower.refuse(format!("the loss is {}, expected one number", loss.dims)));
     }
     let losses = lower.scratch(u64::from(rows.max(4)) * 4);
-    let kernel = Kernel::new(source!("cross_entropy")).set("WG", lower.row_threads(length)).link(lower.reduction());
+    let kernel = Kernel::new(source!("cross_entropy")).set("WG", lower.row_threads(length, 3)?).link(lower.reduction());
     let kernel = kernel.reads("x", x.elem).reads("labels", labels.elem);
     let kernel = kernel.writes("losses", Elem::F32).writes("gradient", gradient.elem);
     let params = Params::new().u32(rows).u32(length).f32((1.0 / count) as f32);
     lower.step(kernel, &[x.into(), labels.into(), losses, gradient.into()], params, u64::from(rows))?;
-    let kernel = Kernel::new(source!("sum_all")).set("WG", lower.row_threads(rows)).link(lower.reduction());
+    let kernel = Kernel::new(source!("sum_all")).set("WG", lower.row_threads(rows, 1)?).link(lower.reduction());
     let kernel = kernel.reads("x", Elem::F32).writes("out", loss.elem);
     lower.step(kernel, &[losses, loss.into()], Params::new().u32(rows), 1)
 }

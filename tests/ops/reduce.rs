@@ -1,4 +1,6 @@
+use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
+use executorch_webgpu::options::Options;
 
 use crate::cases::{ALL, FLOATS, INTEGERS, check_in_turn, coordinates, flat, hold, sizes};
 use crate::common::writer::Entry;
@@ -193,5 +195,29 @@ fn nothing_to_reduce() {
 fn every_type_has_a_largest_element() {
     for dtype in ALL {
         check("aten.amax.default", most, &Data::random(dtype, &[67], (0.0, 100.0), 8), dtype, &[], false);
+    }
+}
+
+/// A software adapter leaves a kernel's loops early: workgroups grow, and what is still too much is refused, not left out.
+#[test]
+fn sums_of_more_than_a_loop_has_turns() {
+    let count = 20 << 20;
+    let mut m = Model::new();
+    let none = m.null();
+    let ones = m.tensor(DType::F32, &[count]);
+    let (size, one) = (m.ints(&[i64::from(count)]), m.double(1.0));
+    m.op("aten.full.default", &[size, one, none, none, none, none, ones]);
+    let (axes, keep) = (m.ints(&[0]), m.boolean(true));
+    let out = m.tensor(DType::F32, &[1]);
+    m.op("aten.sum.dim_IntList", &[ones, axes, keep, none, out]);
+    m.output(out);
+    for profile in [Profile::Full, Profile::Minimal] {
+        match m.load_with(Options::default(), profile) {
+            Ok(mut running) => assert_eq!(running.run(&[]).unwrap()[0].values, [f64::from(count)]),
+            Err(e) => {
+                assert_eq!(profile, Profile::Minimal, "{e}");
+                assert!(e.to_string().contains("too many for a software adapter"), "{e}");
+            }
+        }
     }
 }

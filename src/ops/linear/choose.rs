@@ -268,7 +268,7 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         // Many columns: each team takes several blocks of them, to spend the reading of its activations well.
         () if rows == 1 && two && blocks >= 8 => (8, 2, split(2, 4), blocks.min(16), planes),
         () if rows == 1 && blocks >= 1 => (8, 1, split(1, 8), blocks.min(2), planes),
-        () if rows == 1 && two && k >= 4096 => (4, 2, split(2, 8), 1, Dot::F32),
+        () if rows == 1 && two && k >= 4096 => (4, 2, split(2, 16), 1, Dot::F32),
         () if rows == 4 && two && n >= 4096 => (8, 2, 1, 1, Dot::F32),
         () if n >= 4096 => (8, 1, split(1, 8), 1, Dot::F32),
         () if n >= 3072 => (4, 1, split(1, 8), 1, Dot::F32),
@@ -367,7 +367,7 @@ mod tests {
             (1, 8192, 2048, &large, q4(1, 8, 1, 8, 2, Dot::Planes)),
             (1, 8192, 2048, &subgroups, q4(1, 8, 1, 8, 2, Dot::F32)),
             (1, 3072, 2048, &large, q4(1, 4, 1, 8, 1, Dot::F32)),
-            (1, 2048, 8192, &large, q4(1, 4, 2, 8, 1, Dot::F32)),
+            (1, 2048, 8192, &large, q4(1, 4, 2, 16, 1, Dot::F32)),
             (1, 2048, 2048, &large, q4(1, 2, 1, 8, 1, Dot::F32)),
             (1, 512, 2048, &subgroups, q4(1, 2, 1, 8, 1, Dot::F32)),
             (1, 576, 576, &subgroups, q4(1, 2, 1, 1, 1, Dot::F32)),
