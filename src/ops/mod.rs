@@ -11,6 +11,7 @@ pub mod attention;
 mod binary;
 mod cast;
 mod conv_q8;
+mod convolution;
 mod copy;
 mod elementwise;
 mod elementwise_q8;
@@ -33,6 +34,7 @@ mod take;
 mod training;
 mod unary;
 mod view;
+mod window;
 
 pub use binary::SILU_MUL;
 pub use lower::{Bind, Bound, DynInt, Env, Lower, Lowered, Operand, Params, Step};

@@ -10,6 +10,7 @@ mod attention_ramps;
 mod binary;
 mod cases;
 mod cast;
+mod convolution;
 mod embedding_q4;
 mod fill;
 mod fused;
