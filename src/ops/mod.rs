@@ -22,6 +22,7 @@ mod layout;
 pub mod linear;
 mod linear_q8;
 mod norm;
+mod pool;
 mod qparams;
 mod quantize;
 mod reduce;

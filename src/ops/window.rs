@@ -1,7 +1,8 @@
 //! Windows that move over the last two dimensions of a tensor, which are called a picture here.
 
-use super::Lower;
+use super::{Lower, Operand};
 use crate::error::Result;
+use crate::graph::Dims;
 use crate::shader::Kernel;
 
 /// Numbers for the two dimensions of a picture: along its columns and along its rows.
@@ -82,4 +83,19 @@ impl Lower<'_> {
             _ => Err(self.refuse(format!("argument {index} is {list:?}, expected {rank} numbers, at least {least}"))),
         }
     }
+
+    /// Planes of a floating-point tensor, and rows and columns of each.
+    pub(super) fn picture(&self, x: Operand) -> Result<(u32, Pair)> {
+        match x.dims[..] {
+            [channels, rows, columns] => Ok((channels, [rows, columns])),
+            [batch, channels, rows, columns] => Ok((batch * channels, [rows, columns])),
+            _ => Err(self.refuse(format!("its operand is {}, expected three or four dimensions", x.dims))),
+        }
+    }
+}
+
+/// The shape of planes like those of `x` with pictures of another size.
+pub(super) fn resized(x: Operand, [rows, columns]: Pair) -> Result<Dims> {
+    let rank = x.dims.len();
+    x.dims.with(rank.saturating_sub(2), rows)?.with(rank.saturating_sub(1), columns)
 }

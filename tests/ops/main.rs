@@ -19,6 +19,7 @@ mod large;
 mod linear;
 mod linear_q8;
 mod norm;
+mod pool;
 mod q4_half_sums;
 mod q4_layer;
 mod q4_layers;
