@@ -29,6 +29,7 @@ mod reduce;
 mod reindex;
 mod rope;
 mod rows;
+mod sample;
 mod softmax;
 mod symbolic;
 mod take;

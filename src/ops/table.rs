@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 
 use super::{
     Op, attention, binary, cast, conv_q8, convolution, elementwise_q8, embedding_q4, fill, join, linear, linear_q8,
-    norm, pool, qparams, quantize, reduce, reindex, rope, softmax, symbolic, take, training, unary, view,
+    norm, pool, qparams, quantize, reduce, reindex, rope, sample, softmax, symbolic, take, training, unary, view,
 };
 
 /// The families. A family that stands here is registered.
@@ -28,6 +28,7 @@ pub const TABLE: &[&[Op]] = &[
     fill::OPS,
     norm::OPS,
     pool::OPS,
+    sample::OPS,
     softmax::OPS,
     reduce::OPS,
     take::OPS,

@@ -30,6 +30,7 @@ mod quantize;
 mod reduce;
 mod reindex;
 mod rope;
+mod sample;
 mod sdpa;
 mod softmax;
 mod take;
