@@ -14,12 +14,17 @@ impl Lower<'_> {
         }
     }
 
+    /// Integer argument `index`, or `None` for None.
+    pub fn optional_int(&mut self, index: usize) -> Result<Option<i64>> {
+        match self.value(index)? {
+            Value::Null => Ok(None),
+            _ => self.int(index).map(Some),
+        }
+    }
+
     /// Integer argument `index`, or `default` for None.
     pub fn int_or(&mut self, index: usize, default: i64) -> Result<i64> {
-        match self.value(index)? {
-            Value::Null => Ok(default),
-            _ => self.int(index),
-        }
+        self.optional_int(index).map(|n| n.unwrap_or(default))
     }
 
     fn number(&mut self, id: ValueId) -> Option<i64> {

@@ -18,6 +18,7 @@ pub const OPS: &[Op] = &[
     Op::new("aten.repeat.default", ALL, repeat),
     Op::new("aten.flip.default", ALL, flip),
     Op::new("aten.unfold_copy.default", ALL, unfold),
+    Op::new("aten.pixel_shuffle.default", ALL, pixel_shuffle),
 ];
 
 /// The result has the operand's element type and the shape that the walk describes.
@@ -207,6 +208,28 @@ fn unfold(lower: &mut Lower<'_>) -> Result<()> {
     walk.sizes.push(size as u32);
     walk.strides.push(stride);
     finish(lower, 0, x, Dims::new(&walk.sizes)?, &walk)
+}
+
+/// `[.., C * r * r, H, W] -> [.., C, H * r, W * r]`: of each r * r channels, a pixel each becomes a block of r by r.
+fn pixel_shuffle(lower: &mut Lower<'_>) -> Result<()> {
+    let x = lower.tensor(0)?;
+    let factor = lower.int(1)?;
+    let sides = u32::try_from(factor).ok().and_then(|r| Some((r, r.checked_mul(r).filter(|&area| area > 0)?)));
+    let (Some((r, area)), [outer @ .., channels, rows, columns]) = (sides, &x.dims[..]) else {
+        return Err(lower.refuse(format!("{} by {factor}", x.dims)));
+    };
+    if !channels.is_multiple_of(area) {
+        return Err(lower.refuse(format!("{} by {factor}: {channels} channels, expected a multiple of {area}", x.dims)));
+    }
+    let mut dims = x.dims.to_vec();
+    let tail = [channels / area, rows.saturating_mul(r), columns.saturating_mul(r)];
+    dims.iter_mut().rev().zip(tail.into_iter().rev()).for_each(|(to, size)| *to = size);
+    let (pixels, outer): (u32, u32) = (rows * columns, outer.iter().product());
+    // Without channels nothing is walked through, and the factor may be of any size.
+    let [row, block] = [r, area].map(|n| n.saturating_mul(pixels));
+    let sizes = vec![outer, channels / area, *rows, r, *columns, r];
+    let walk = Walk::strided(sizes, vec![channels * pixels, block, *columns, row, 1, pixels]);
+    finish(lower, 0, x, Dims::new(&dims)?, &walk)
 }
 
 #[cfg(test)]

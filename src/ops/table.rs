@@ -2,14 +2,15 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::{
-    Op, attention, binary, cast, conv_q8, elementwise_q8, embedding_q4, fill, join, linear, linear_q8, norm, qparams,
-    quantize, reduce, reindex, rope, softmax, symbolic, take, training, unary, view,
+    Op, attention, binary, cast, conv_q8, convolution, elementwise_q8, embedding_q4, fill, join, linear, linear_q8,
+    norm, pool, qparams, quantize, reduce, reindex, rope, sample, softmax, symbolic, take, training, unary, view,
 };
 
 /// The families. A family that stands here is registered.
 pub const TABLE: &[&[Op]] = &[
     symbolic::OPS,
     linear::OPS,
+    convolution::OPS,
     attention::OPS,
     rope::OPS,
     unary::OPS,
@@ -26,6 +27,8 @@ pub const TABLE: &[&[Op]] = &[
     cast::OPS,
     fill::OPS,
     norm::OPS,
+    pool::OPS,
+    sample::OPS,
     softmax::OPS,
     reduce::OPS,
     take::OPS,

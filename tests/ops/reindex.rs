@@ -268,3 +268,38 @@ fn windows() {
     check(op, &[3, 8, 2], &args(1, 4, 1), &[3, 5, 2, 4], |at| vec![at[0], at[1] + at[3], at[2]]);
     refused(op, &[3], &args(0, 4, 1), &[0, 4], "windows of 4");
 }
+
+#[test]
+fn channels_become_pixels() {
+    let op = "aten.pixel_shuffle.default";
+    let source = |r: usize| {
+        move |at: &[usize]| {
+            let mut from = at.to_vec();
+            let [.., channel, row, column] = &mut from[..] else { panic!("rank") };
+            *channel = *channel * r * r + *row % r * r + *column % r;
+            (*row, *column) = (*row / r, *column / r);
+            from
+        }
+    };
+    check(op, &[1, 8, 2, 3], &[Entry::Int(2)], &[1, 2, 4, 6], source(2));
+    check(op, &[4, 2, 2], &[Entry::Int(2)], &[1, 4, 4], source(2));
+    check(op, &[2, 3, 9, 5, 7], &[Entry::Int(3)], &[2, 3, 1, 15, 21], source(3));
+    check(op, &[2, 3, 5, 7], &[Entry::Int(1)], &[2, 3, 5, 7], source(1));
+    changing(op, &[Entry::Int(1)], |n| vec![n, 3, 4], |_, at| source(1)(at));
+    refused(op, &[1, 6, 2, 2], &[Entry::Int(2)], &[1, 1, 4, 4], "expected a multiple of 4");
+    refused(op, &[1, 6, 2, 2], &[Entry::Int(0)], &[1, 1, 4, 4], "by 0");
+    refused(op, &[6, 2], &[Entry::Int(1)], &[6, 2], "[6, 2] by 1");
+    refused(op, &[1, 0, 2, 2], &[Entry::Int(40_000)], &[1, 0, 4, 4], "2^31 - 1 elements");
+}
+
+#[test]
+fn channels_of_changing_pictures_become_pixels() {
+    let make = |(n, rows): (u32, u32)| [Data::random(DType::F32, &[n, 4, rows, 3], (0.0, 100.0), u64::from(rows))];
+    let m =
+        Model::single("aten.pixel_shuffle.default", &[&make((2, 7))[0]], &[Entry::Int(2)], DType::F32, &[2, 1, 14, 6]);
+    check_in_turn(&m, &[(2, 7), (1, 3), (2, 1), (2, 7)].map(make), |[x], got| {
+        let dims = [x.dims[0], 1, 2 * x.dims[2], 6];
+        let want = moved(x, &dims, |at| vec![at[0], at[2] % 2 * 2 + at[3] % 2, at[2] / 2, at[3] / 2]);
+        assert_close(&got[0], &dims, &want, (0.0, 0.0));
+    });
+}

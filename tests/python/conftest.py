@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -43,6 +44,30 @@ class Forward:
     def __call__(self, tokens: list[int], pos: int) -> numpy.ndarray:
         inputs = torch.tensor([tokens], dtype=torch.int64), torch.tensor([pos])
         return self._method.execute(inputs)[0].numpy().reshape(-1).copy()
+
+
+class Lowered:
+    """A module, lowered with options of the partitioner and loaded, and the operators that stay outside of delegates."""
+
+    def __init__(
+        self, path: Path, module: torch.nn.Module, inputs: tuple[Any, ...], dynamic: Any = None, **options: bool
+    ) -> None:
+        from etwgpu_export.lower import _keep_pattern_graphs
+        from executorch.backends.webgpu.partitioner import WebGPUPartitioner
+        from executorch.exir import to_edge_transform_and_lower
+        from executorch.runtime import Runtime
+
+        _keep_pattern_graphs()
+        exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic)
+        lowered = to_edge_transform_and_lower(exported, partitioner=[WebGPUPartitioner(options)]).to_executorch()
+        plan = lowered.executorch_program.execution_plan[0]
+        self.outside = {operator.name for operator in plan.operators}
+        path.write_bytes(lowered.buffer)
+        self._program = Runtime.get().load_program(path)
+        self._method = self._program.load_method("forward")
+
+    def __call__(self, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        return self._method.execute(inputs)
 
 
 def assert_close(found: numpy.ndarray, expected: numpy.ndarray, what: str) -> None:

@@ -3,11 +3,11 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch.export import Dim, export
+from conftest import Lowered
+from torch.export import Dim
 from torch.nn.functional import scaled_dot_product_attention
 
 pytestmark = pytest.mark.usefixtures("delegate")
@@ -33,28 +33,6 @@ class Attentions(torch.nn.Module):
     def forward(self, *inputs: torch.Tensor) -> Named:
         caches = list(self.buffers())
         return self._forward(*inputs, caches) if caches else self._forward(*inputs)
-
-
-class Lowered:
-    """A lowered and loaded module, and the names of the operators that stay outside of delegates."""
-
-    def __init__(self, path: Path, module: torch.nn.Module, inputs: tuple[Any, ...], dynamic: Any = None) -> None:
-        from etwgpu_export.lower import _keep_pattern_graphs
-        from executorch.backends.webgpu.partitioner import WebGPUPartitioner
-        from executorch.exir import to_edge_transform_and_lower
-        from executorch.runtime import Runtime
-
-        _keep_pattern_graphs()
-        exported = export(module.eval(), inputs, dynamic_shapes=dynamic)
-        partitioner = WebGPUPartitioner({"require_dynamic_shapes": True})
-        lowered = to_edge_transform_and_lower(exported, partitioner=[partitioner]).to_executorch()
-        self.outside = [operator.name for operator in lowered.executorch_program.execution_plan[0].operators]
-        path.write_bytes(lowered.buffer)
-        self._program = Runtime.get().load_program(path)
-        self._method = self._program.load_method("forward")
-
-    def __call__(self, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
-        return self._method.execute(inputs)
 
 
 def assert_equal_eager(lowered: Lowered, module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
@@ -106,7 +84,7 @@ def test_fused_attention_of_any_length(tmp_path: Path) -> None:
     seq, keys = Dim("seq", min=1, max=70), Dim("keys", min=2, max=200)
     module = Attentions(forward)
     shapes = (({2: seq}, {2: keys}, {2: keys}, {1: seq, 2: keys}),)
-    lowered = Lowered(tmp_path / "attention.pte", module, inputs(65, 150), shapes)
+    lowered = Lowered(tmp_path / "attention.pte", module, inputs(65, 150), shapes, require_dynamic_shapes=True)
     assert not any("sdpa" in name for name in lowered.outside)
     for lengths in [(70, 200), (17, 64), (1, 129), (2, 2), (70, 200)]:
         assert_equal_eager(lowered, module, inputs(*lengths))

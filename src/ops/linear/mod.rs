@@ -213,11 +213,16 @@ fn lower_tile(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32)
     let kernel = kernel.link(product.decoder()).link(source!("lib/gemm_x"));
     let half_sums = product.half_sums(lower);
     let kernel = kernel.alias("Mul", if half_sums { "f16" } else { "f32" }).flag("HALF_SUMS", half_sums);
-    let blocks = if rows * columns > 64 * 64 { 2 } else { 1 };
-    let kernel = kernel.set("BM", rows).set("BN", columns).set("PM", blocks).set("PN", blocks);
+    let kernel = cut(kernel, rows, columns);
     let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
     let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(product.batch);
     lower.step(kernel, &binds, product.params(tiles_m, tiles_n), groups)
+}
+
+/// The skeleton of tiles, cut for tiles of `rows` by `columns`.
+pub(super) fn cut(kernel: Kernel, rows: u32, columns: u32) -> Kernel {
+    let blocks = if rows * columns > 64 * 64 { 2 } else { 1 };
+    kernel.set("BM", rows).set("BN", columns).set("PM", blocks).set("PN", blocks)
 }
 
 fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32, team: Team) -> Result<()> {

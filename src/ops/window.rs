@@ -1,0 +1,101 @@
+//! Windows that move over the last two dimensions of a tensor, which are called a picture here.
+
+use super::{Lower, Operand};
+use crate::error::Result;
+use crate::graph::Dims;
+use crate::shader::Kernel;
+
+/// Numbers for the two dimensions of a picture: along its columns and along its rows.
+pub(super) type Pair = [u32; 2];
+
+/// Above this no argument of a window makes sense, and below it sums of them do not overflow.
+const MOST: i64 = 1 << 24;
+
+/// How a window looks and moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// Elements under the window.
+    pub kernel: Pair,
+    /// Distance between neighbouring windows.
+    pub stride: Pair,
+    /// Elements that the picture is extended by on each side.
+    pub padding: Pair,
+    /// Distance between neighbouring elements under the window.
+    pub dilation: Pair,
+}
+
+impl Window {
+    /// How many windows there are along each dimension of a picture; with `ceil` the last one may hang over.
+    pub fn count(&self, lower: &Lower<'_>, size: Pair, ceil: bool) -> Result<Pair> {
+        let along = |axis: usize| {
+            let [size, kernel, stride, padding, dilation] = self.along(axis, size);
+            let rest = size + 2 * padding - dilation * (kernel - 1) - 1;
+            let steps = if ceil { rest + stride - 1 } else { rest } / stride;
+            let hangs_over = ceil && steps * stride >= size + padding;
+            (rest >= 0).then_some(steps + i64::from(!hangs_over))
+        };
+        self.pair(lower, size, [along(0), along(1)])
+    }
+
+    /// The size of a picture that has `size` windows, with `extra` elements more at its end.
+    pub fn cover(&self, lower: &Lower<'_>, size: Pair, extra: Pair) -> Result<Pair> {
+        let along = |axis: usize| {
+            let [size, kernel, stride, padding, dilation] = self.along(axis, size);
+            let extra = extra.get(axis).copied().map_or(0, i64::from);
+            (size > 0).then_some((size - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra + 1)
+        };
+        self.pair(lower, size, [along(0), along(1)])
+    }
+
+    fn along(&self, axis: usize, size: Pair) -> [i64; 5] {
+        [size, self.kernel, self.stride, self.padding, self.dilation]
+            .map(|pair| pair.get(axis).map_or(0, |&n| n.into()))
+    }
+
+    fn pair(&self, lower: &Lower<'_>, size: Pair, found: [Option<i64>; 2]) -> Result<Pair> {
+        let fits = |n: Option<i64>| n.and_then(|n| u32::try_from(n).ok()).filter(|&n| n < 1 << 30);
+        match (found.map(fits), size.iter().all(|&n| n < 1 << 30)) {
+            ([Some(rows), Some(columns)], true) => Ok([rows, columns]),
+            _ => Err(lower.refuse(format!("{self:?} does not fit a picture of {size:?}"))),
+        }
+    }
+
+    /// Names the window's numbers in a kernel.
+    pub fn name(&self, kernel: Kernel) -> Kernel {
+        let [(ky, kx), (sy, sx), (py, px), (dy, dx)] =
+            [self.kernel, self.stride, self.padding, self.dilation].map(|[y, x]| (y, x));
+        let kernel = kernel.set("KERNEL_Y", ky).set("KERNEL_X", kx).set("STRIDE_Y", sy).set("STRIDE_X", sx);
+        kernel.set("PADDING_Y", py).set("PADDING_X", px).set("DILATION_Y", dy).set("DILATION_X", dx)
+    }
+}
+
+impl Lower<'_> {
+    /// Integer list argument `index` for a picture of `rank` dimensions, 1 or 2: a number for each, or one for all. A single
+    /// row has `still` along its columns.
+    pub(super) fn pair(&mut self, index: usize, rank: usize, least: u32, still: u32) -> Result<Option<Pair>> {
+        let list = self.ints(index)?;
+        let narrow = |&n: &i64| (i64::from(least)..MOST).contains(&n).then_some(n as u32);
+        match (list.iter().map(narrow).collect::<Option<Vec<u32>>>().as_deref(), rank) {
+            (Some([]), _) => Ok(None),
+            (Some(&[x]), 1) => Ok(Some([still, x])),
+            (Some(&[n]), _) => Ok(Some([n, n])),
+            (Some(&[y, x]), 2) => Ok(Some([y, x])),
+            _ => Err(self.refuse(format!("argument {index} is {list:?}, expected {rank} numbers, at least {least}"))),
+        }
+    }
+
+    /// Planes of a floating-point tensor, and rows and columns of each.
+    pub(super) fn picture(&self, x: Operand) -> Result<(u32, Pair)> {
+        match x.dims[..] {
+            [channels, rows, columns] => Ok((channels, [rows, columns])),
+            [batch, channels, rows, columns] => Ok((batch * channels, [rows, columns])),
+            _ => Err(self.refuse(format!("its operand is {}, expected three or four dimensions", x.dims))),
+        }
+    }
+}
+
+/// The shape of planes like those of `x` with pictures of another size.
+pub(super) fn resized(x: Operand, [rows, columns]: Pair) -> Result<Dims> {
+    let rank = x.dims.len();
+    x.dims.with(rank.saturating_sub(2), rows)?.with(rank.saturating_sub(1), columns)
+}
