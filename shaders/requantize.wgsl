@@ -2,13 +2,14 @@
 struct Params {
     total: u32, rank: u32, scale_a: f32, zero_a: i32,
     scale_b: f32, zero_b: i32, alpha: f32, inverse: f32,
-    out_zero: f32, unused_a: u32, unused_b: u32, unused_c: u32,
+    out_zero: f32, nothing: f32, unused_a: u32, unused_b: u32,
     sizes: array<vec4<u32>, 2>,
     strides: array<array<vec4<u32>, 2>, 1>,
 }
 
-// A product that is rounded before it is added to something, whatever compilers contract: ties shall fall as in PyTorch.
-fn scaled(v: vec4<f32>, scale: f32) -> vec4<f32> { return fma(v, vec4<f32>(scale), vec4<f32>(0.0)); }
+// A product that is rounded before it is added to something, though compilers contract: ties shall fall as in PyTorch. What is
+// added is 0, which the text must not say.
+fn scaled(v: vec4<f32>, scale: f32) -> vec4<f32> { return fma(v, vec4<f32>(scale), vec4<f32>(p.nothing)); }
 fn number(bytes: vec4<i32>, scale: f32, zero: i32) -> vec4<f32> { return scaled(vec4<f32>(bytes - vec4<i32>(zero)), scale); }
 fn shuffled(i: u32) -> i32 { return load_a(at(min(i, p.total - 1u), 0u)); }
 

@@ -41,7 +41,7 @@ fn run(lower: &mut Lower<'_>, out: Operand, r: &Requantized<'_>) -> Result<()> {
     for (scale, zero) in r.scales {
         params = params.f32(scale as f32).i32(zero as i32);
     }
-    let params = params.f32(r.alpha as f32).f32(r.out.0 as f32).f32(r.out.1 as f32);
+    let params = params.f32(r.alpha as f32).f32(r.out.0 as f32).f32(r.out.1 as f32).f32(0.0);
     let params = params.words8(padded(&r.layout.sizes)).words8(padded(r.layout.of(0)));
     let mut binds: Vec<super::Bind> = r.inputs.iter().map(|(_, x)| (*x).into()).collect();
     binds.push(out.into());
