@@ -56,5 +56,5 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         total += e * weights[i];
         all += e * sums[i * WIDE + lane];
     }
-    store4_out(row * V4 + lane, all / total);
+    row_out(row, lane, all / total);
 }

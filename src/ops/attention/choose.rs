@@ -1,4 +1,3 @@
-use crate::gpu::Caps;
 use crate::options::Options;
 
 /// Keys of a cache for each part, so that short caches are not cut at all.
@@ -45,11 +44,8 @@ pub(super) fn few(rows: u32, tiles: u32, heads: u32, keys: u32, options: &Option
     }
 }
 
-/// Keys of a part on a software adapter, which silently leaves a kernel's loops after 65,535 turns in all.
-const SOFTWARE_KEYS: u32 = 8192;
-
 /// Rows of a tile and parts of the keys for `seq` positions of `group` query heads on each of `teams` heads of `keys` keys.
-pub(super) fn tile(seq: u32, group: u32, teams: u32, keys: u32, caps: &Caps, options: &Options) -> (u32, u32) {
+pub(super) fn tile(seq: u32, group: u32, teams: u32, keys: u32, options: &Options) -> (u32, u32) {
     if let Some(Cut::Tile { rows, splits }) = options.force_attention {
         return (rows, splits);
     }
@@ -59,8 +55,7 @@ pub(super) fn tile(seq: u32, group: u32, teams: u32, keys: u32, caps: &Caps, opt
         0 => 16,
         tile => tile.next_power_of_two().min(32),
     };
-    let splits = if total == 0 || total > FEW { 1 } else { parts(teams * total.div_ceil(rows), keys) };
-    (rows, if caps.cpu { splits.max(keys.div_ceil(SOFTWARE_KEYS)) } else { splits })
+    (rows, if total == 0 || total > FEW { 1 } else { parts(teams * total.div_ceil(rows), keys) })
 }
 
 #[cfg(test)]
@@ -70,18 +65,15 @@ mod tests {
     #[test]
     fn few_rows_on_a_long_cache_are_split() {
         let options = Options::default();
-        let caps = Caps::minimal();
         assert_eq!(few(4, 1, 8, 4096, &options), Some(32));
         assert_eq!(few(3, 1, 3, 100, &options), Some(1));
         assert_eq!(few(65, 9, 8, 4096, &options), None);
-        assert_eq!(tile(1, 4, 8, 4096, &caps, &options), (4, 32));
-        assert_eq!(tile(1, 3, 3, 100, &caps, &options), (4, 1));
-        assert_eq!(tile(512, 4, 8, 4096, &caps, &options), (16, 1));
-        assert_eq!(tile(0, 4, 8, 4096, &caps, &options), (1, 1));
-        let software = Caps { cpu: true, ..Caps::minimal() };
-        assert_eq!(tile(512, 4, 8, 65536, &software, &options), (16, 8));
+        assert_eq!(tile(1, 4, 8, 4096, &options), (4, 32));
+        assert_eq!(tile(1, 3, 3, 100, &options), (4, 1));
+        assert_eq!(tile(512, 4, 8, 4096, &options), (16, 1));
+        assert_eq!(tile(0, 4, 8, 4096, &options), (1, 1));
         let tiled = Options { sdpa_query_tile: 32, ..Options::default() };
-        assert_eq!(tile(512, 4, 8, 4096, &caps, &tiled), (32, 1));
+        assert_eq!(tile(512, 4, 8, 4096, &tiled), (32, 1));
         assert_eq!(few(4, 1, 8, 4096, &tiled), None);
     }
 }

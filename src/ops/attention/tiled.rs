@@ -3,6 +3,7 @@
 use super::{WG, choose};
 use crate::error::Result;
 use crate::ops::layout::{Layout, padded};
+use crate::ops::rows::SOFTWARE_TURNS;
 use crate::ops::{Bind, DynInt, Lower, Operand, Params};
 use crate::shader::{Access, Kernel, RoleType};
 use crate::source;
@@ -55,10 +56,10 @@ pub(super) fn run(lower: &mut Lower<'_>, a: &Tiled) -> Result<()> {
         return Err(lower.unsupported(format!("heads of {d} and {width}, expected 1 to {}", 4 * FOURS)));
     }
     let teams: u32 = a.teams.sizes.iter().product();
-    let (rows, splits) = choose::tile(a.seq, a.group, teams, a.keys, lower.caps(), lower.env.options);
+    let (rows, splits) = choose::tile(a.seq, a.group, teams, a.keys, lower.env.options);
     let rows = rows.min(1 << (FOURS / fours).ilog2());
-    // Parts are merged by fours.
-    let splits = if width.is_multiple_of(4) { splits } else { 1 };
+    let least = if lower.caps().cpu { software_parts(a.keys, d.div_ceil(4), width.div_ceil(4), rows) } else { 1 };
+    let splits = splits.max(least);
     let tiles = (a.seq * a.group).div_ceil(rows);
     let mut kernel = Kernel::new(source!("attention"))
         .link(source!("lib/index"))
@@ -92,6 +93,15 @@ pub(super) fn run(lower: &mut Lower<'_>, a: &Tiled) -> Result<()> {
     merged(lower, out, splits, (kernel, binds), params, groups)
 }
 
+/// Parts of the keys of which a software adapter finishes each: what shaders/attention.wgsl loops over for [`WG`] keys at a time.
+fn software_parts(keys: u32, d4: u32, v4: u32, rows: u32) -> u32 {
+    let at_once = [4, 2, 1].into_iter().find(|n| d4.is_multiple_of(*n)).unwrap_or(1);
+    let scores = d4 / at_once * (1 + rows) + 3 * rows;
+    let turns = scores + 2 * (rows + WG / rows) + (rows * v4).div_ceil(WG) * 17 + 1;
+    let at_a_time = (SOFTWARE_TURNS / u64::from(turns)).max(1) as u32;
+    keys.div_ceil(WG).div_ceil(at_a_time)
+}
+
 /// The step that attends to `splits` parts of the keys, and the one that merges them where they are several.
 pub(super) fn merged(
     lower: &mut Lower<'_>,
@@ -107,7 +117,7 @@ pub(super) fn merged(
         let kernel = kernel.function(row_writer(out.dims.last()));
         return lower.step(kernel, &binds, params, groups);
     }
-    let fours = out.dims.last() / 4;
+    let fours = out.dims.last().div_ceil(4);
     let rows = out.dims.numel() / out.dims.last().max(1);
     let parts = lower.scratch(u64::from(rows) * u64::from(splits) * u64::from(fours + 1) * 16);
     binds.push(parts);
@@ -120,7 +130,8 @@ pub(super) fn merged(
         .set("WIDE", wide)
         .set("V4", fours)
         .array("parts", "vec4<f32>")
-        .writes("out", out.elem);
+        .writes("out", out.elem)
+        .function(row_writer(out.dims.last()));
     lower.step(merge, &[parts, out.into()], Params::new().u32(rows).u32(splits), u64::from(rows))
 }
 
@@ -145,4 +156,16 @@ fn row_writer(width: u32) -> String {
         format!("{each} {{ store_out(row * {width}u + d * 4u + j, x[j]); }}")
     };
     format!("fn row_out(row: u32, d: u32, x: vec4<f32>) {{ {body} }}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_software_adapter_gets_parts_that_it_finishes() {
+        assert_eq!(software_parts(4096, 16, 16, 16), 1);
+        assert_eq!(software_parts(65536, 16, 16, 16), 4);
+        assert_eq!(software_parts(65536, 1024, 1024, 1), 15);
+    }
 }
