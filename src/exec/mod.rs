@@ -51,13 +51,22 @@ impl Program {
         }
         let graph = passes::run(graph, gpu.caps(), &options)?;
         let plan = Plan::new(graph, gpu.caps(), &options)?;
-        let arena = Arena::new(&gpu, &plan, bytes, data)?;
+        // Kernels are compiled while constants are copied.
+        let kernels = plan.kernels();
+        let (arena, compiled) = std::thread::scope(|scope| {
+            let compile = || gpu.prepare(&kernels, options.pipeline_cache_dir.as_deref());
+            let thread = std::thread::Builder::new().spawn_scoped(scope, compile);
+            let arena = Arena::new(&gpu, &plan, bytes, data);
+            let failed = |_| Err(Error::Internal("a compiling thread failed".into()));
+            (arena, thread.map_or_else(|_| compile(), |thread| thread.join().unwrap_or_else(failed)))
+        });
+        let (arena, ()) = (arena?, compiled?);
         let live = gpu.buffer(MemoryKind::Parameters, (LIVE_VECTORS * 16) as u64, "live values")?;
         let staging = Staging::new(&gpu, output_bytes(&plan))?;
         let steps = plan.probes.iter().map(|p| p.lowered.iter().map(|l| l.steps.len()).sum()).max().unwrap_or(0);
         let sequences = (0..SEQUENCES).map(|_| Sequence::new(&gpu, steps, &live)).collect::<Result<_>>()?;
         let groups = Groups::new();
-        gpu.prepare(&plan.kernels(), options.pipeline_cache_dir.as_deref())?;
+        drop(kernels);
         let mut program = Program { gpu, options, plan, arena, groups, live, staging, sequences, calls: 0 };
         program.plan.products().iter().for_each(|line| log::info!("products: {line}"));
         program.warm_up()?;

@@ -1,8 +1,10 @@
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use super::buffers::Buffer;
 use super::cache::{DiskCache, default_directory};
@@ -73,19 +75,25 @@ impl Gpu {
     /// `directory`: the default one for `None`, nowhere for "none". The first call of a device decides where.
     pub fn prepare(&self, kernels: &[&Kernel], directory: Option<&str>) -> Result<()> {
         let disk = self.pipelines.disk.get_or_init(|| self.open_disk(directory));
-        let todo: Vec<&Kernel> = {
+        let mut todo: Vec<&Kernel> = {
             let known = lock(&self.pipelines.known);
             kernels.iter().filter(|kernel| !known.contains_key(**kernel)).copied().collect()
         };
         if todo.is_empty() {
             return Ok(());
         }
-        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        // Long texts take longest: none of them shall be the last.
+        todo.sort_by_cached_key(|kernel| Reverse(assemble(kernel).len()));
+        let start = Instant::now();
+        let (next, failed, slowest) = (AtomicUsize::new(0), Mutex::new(None), Mutex::new((Duration::ZERO, "")));
         let work = || {
             while let Some(kernel) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let start = Instant::now();
                 if let Err(error) = self.pipeline(kernel) {
                     lock(&failed).get_or_insert(error);
                 }
+                let mut slowest = lock(&slowest);
+                *slowest = (*slowest).max((start.elapsed(), kernel.body.name()));
             }
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(todo.len());
@@ -99,6 +107,9 @@ impl Gpu {
         if let Some(error) = lock(&failed).take() {
             return Err(error);
         }
+        let (time, name) = *lock(&slowest);
+        let (count, all) = (todo.len(), start.elapsed());
+        log::info!("{count} kernels compiled in {all:.2?} by {threads} threads, the slowest, {name}, in {time:.2?}");
         if let Some(disk) = disk {
             disk.save();
         }
