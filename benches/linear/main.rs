@@ -155,7 +155,7 @@ fn candidates((m, n, _): (u32, u32, u32)) -> Vec<Algorithm> {
         return tiles.into_iter().flat_map(slices).collect();
     }
     let mut all: Vec<Algorithm> = Vec::new();
-    for split in [1, 2, 4, 8, 16] {
+    for split in [1, 2, 4, 8] {
         all.extend([16, 32].into_iter().filter(|&rows| rows >= m).map(|rows| Algorithm::Thin { rows, split }));
         for (words, columns, blocks) in [1, 2].into_iter().flat_map(|words| {
             [2, 4, 8].into_iter().flat_map(move |columns| [1, 2, 4].map(|blocks| (words, columns, blocks)))

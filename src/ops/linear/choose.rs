@@ -250,11 +250,11 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         4
     };
     let two = q4_lanes(form.group?, k, 2, caps).is_some();
-    let most_split = (caps.max_invocations / lanes).clamp(1, 16);
+    let most_split = (caps.max_invocations / lanes).clamp(1, 8);
     // The widest team that leaves no more than a fourth of its invocations idle.
     let split = |words: u32, most: u32| {
         let idle = |s: u32| (k / 8).next_multiple_of(s * lanes * words) * 3 > (k / 8) * 4;
-        [16, 8, 4, 2].into_iter().find(|&s| s <= most.min(most_split) && !idle(s)).unwrap_or(1)
+        [8, 4, 2].into_iter().find(|&s| s <= most.min(most_split) && !idle(s)).unwrap_or(1)
     };
     let most_columns = lanes / rows;
     if caps.cpu {
@@ -268,7 +268,7 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         // Many columns: each team takes several blocks of them, to spend the reading of its activations well.
         () if rows == 1 && two && blocks >= 8 => (8, 2, split(2, 4), blocks.min(16), planes),
         () if rows == 1 && blocks >= 1 => (8, 1, split(1, 8), blocks.min(2), planes),
-        () if rows == 1 && two && k >= 4096 => (4, 2, split(2, 16), 1, Dot::F32),
+        () if rows == 1 && two && k >= 4096 => (4, 2, split(2, 8), 1, Dot::F32),
         () if rows == 4 && two && n >= 4096 => (8, 2, 1, 1, Dot::F32),
         () if n >= 4096 => (8, 1, split(1, 8), 1, Dot::F32),
         () if n >= 3072 => (4, 1, split(1, 8), 1, Dot::F32),
@@ -321,7 +321,6 @@ pub fn variants(caps: &Caps) -> Vec<Algorithm> {
         (4, 2, 1, 2, 1, Dot::Planes),
         (1, 8, 2, 1, 16, Dot::F32),
         (1, 4, 2, 8, 1, Dot::F32),
-        (1, 8, 2, 16, 1, Dot::F32),
         (1, 2, 1, 8, 1, Dot::F32),
         (2, 4, 1, 4, 1, Dot::F32),
         (4, 2, 1, 4, 1, Dot::F32),
@@ -367,7 +366,7 @@ mod tests {
             (1, 8192, 2048, &large, q4(1, 8, 1, 8, 2, Dot::Planes)),
             (1, 8192, 2048, &subgroups, q4(1, 8, 1, 8, 2, Dot::F32)),
             (1, 3072, 2048, &large, q4(1, 4, 1, 8, 1, Dot::F32)),
-            (1, 2048, 8192, &large, q4(1, 4, 2, 16, 1, Dot::F32)),
+            (1, 2048, 8192, &large, q4(1, 4, 2, 8, 1, Dot::F32)),
             (1, 2048, 2048, &large, q4(1, 2, 1, 8, 1, Dot::F32)),
             (1, 512, 2048, &subgroups, q4(1, 2, 1, 8, 1, Dot::F32)),
             (1, 576, 576, &subgroups, q4(1, 2, 1, 1, 1, Dot::F32)),
