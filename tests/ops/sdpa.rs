@@ -301,3 +301,8 @@ fn what_does_not_fit_is_refused_by_name() {
         assert!(load([all, all, &[1, 1, 1, 4], &[1]], &[1, 1, 1, 4]).contains(&format!("heads of {d} and 4")));
     }
 }
+
+#[test]
+fn parts_of_wide_values_are_merged_on_every_device() {
+    check(&heads(&[1, 1], 1, 300, 2048), None, None);
+}

@@ -59,7 +59,13 @@ pub(super) fn run(lower: &mut Lower<'_>, a: &Tiled) -> Result<()> {
     let (rows, splits) = choose::tile(a.seq, a.group, teams, a.keys, lower.env.options);
     let rows = rows.min(1 << (FOURS / fours).ilog2());
     let least = if lower.caps().cpu { software_parts(a.keys, d.div_ceil(4), width.div_ceil(4), rows) } else { 1 };
-    let splits = splits.max(least);
+    // A workgroup merges the parts of a row.
+    let most = lower.caps().max_invocations.min(lower.caps().max_size_x);
+    let merges = width.div_ceil(4).next_power_of_two() <= most;
+    if !merges && least > 1 {
+        return Err(lower.unsupported(format!("{} keys and values of {width} on a software adapter", a.keys)));
+    }
+    let splits = if merges { splits.max(least) } else { 1 };
     let tiles = (a.seq * a.group).div_ceil(rows);
     let mut kernel = Kernel::new(source!("attention"))
         .link(source!("lib/index"))
