@@ -72,7 +72,7 @@ impl Lower<'_> {
         }
         for (&size, &block) in x.dims.iter().zip(&shape) {
             let length = u32::try_from(block).unwrap_or(u32::MAX).min(size.max(1));
-            if block == 1 || length < size {
+            if block == 1 || length != size {
                 blocks.push(size / length, false);
             }
             if block > 1 {

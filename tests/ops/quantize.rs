@@ -202,3 +202,17 @@ fn scales_that_do_not_fit_are_refused() {
     let x = Data::random(DType::F32, &[3], (-1.0, 1.0), 1);
     assert!(per_tensor(&x, 0.1, 0, bounds(DType::I8), DType::F32).load().is_err(), "a result in f32");
 }
+
+#[test]
+fn nothing_in_blocks_is_nothing() {
+    let (x, scale) = (Data::f32(&[0, 64], vec![]), Data::f32(&[0, 1], vec![]));
+    let mut m = Model::new();
+    let x_id = m.input(x.dtype, &[0, 64]);
+    let block = m.ints(&[4, 64]);
+    let (s, z) = (m.input(DType::F32, &[0, 1]), m.null());
+    let rest: Vec<_> = [Entry::Null, Entry::Int(-8), Entry::Int(7)].into_iter().map(|e| m.add(e)).collect();
+    let out = m.tensor(DType::I8, &[0, 64]);
+    m.op("torchao.quantize_affine.default", &[&[x_id, block, s, z][..], &rest, &[out]].concat());
+    m.output(out);
+    m.check(&[&x, &scale], |got| assert_close(&got[0], &[0, 64], &[], (0.0, 0.0)));
+}
