@@ -31,7 +31,7 @@ fn average(lower: &mut Lower<'_>) -> Result<()> {
     }
     let (out, kernel) = pooled(lower, &window, ceil)?;
     let kernel = kernel.link(source!("lib/pool_average")).flag("PADDED", padded).flag("DIVIDED", divisor.is_some());
-    run(lower, kernel, &[out], divisor.unwrap_or(0) as f32)
+    run(lower, &window, kernel, &[out], divisor.unwrap_or(0) as f32)
 }
 
 /// Places of the maxima, in their planes, are a second output of some forms.
@@ -53,7 +53,7 @@ fn maximum(lower: &mut Lower<'_>) -> Result<()> {
         keep = "store_places(index, i32(place));";
     }
     let kernel = kernel.function(format!("fn keep(index: u32, place: u32) {{ {keep} }}"));
-    run(lower, kernel, &outputs, 0.0)
+    run(lower, &window, kernel, &outputs, 0.0)
 }
 
 /// The output for windows of operand 0, and the kernel that visits them.
@@ -67,13 +67,14 @@ fn pooled(lower: &mut Lower<'_>, window: &Window, ceil: bool) -> Result<(Operand
     Ok((out, kernel.reads("x", x.elem).writes("out", out.elem)))
 }
 
-fn run(lower: &mut Lower<'_>, kernel: Kernel, outputs: &[Operand], divisor: f32) -> Result<()> {
+fn run(lower: &mut Lower<'_>, window: &Window, kernel: Kernel, outputs: &[Operand], divisor: f32) -> Result<()> {
     let x = lower.tensor(0)?;
     let (_, [rows, columns]): (_, Pair) = lower.picture(x)?;
     let Some(out) = outputs.first() else { return Ok(()) };
     let (_, [down, across]) = lower.picture(*out)?;
     let mut binds: Vec<Bind> = vec![x.into()];
     binds.extend(outputs.iter().map(|&operand| Bind::from(operand)));
+    lower.expect_turns(window.turns())?;
     let count = out.dims.numel();
     let params = Params::new().u32(count).u32(down).u32(across).u32(rows).u32(columns).f32(divisor);
     lower.step(kernel, &binds, params, u64::from(count.div_ceil(WG)))

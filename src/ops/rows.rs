@@ -17,6 +17,14 @@ impl Lower<'_> {
         }
     }
 
+    /// Refuses a kernel in which an invocation's loops turn so many times on a software adapter that would leave them early.
+    pub(super) fn expect_turns(&self, turns: u64) -> Result<()> {
+        if !self.caps().cpu || turns <= SOFTWARE_TURNS {
+            return Ok(());
+        }
+        Err(self.unsupported(format!("{turns} terms of one result, at most {SOFTWARE_TURNS} on a software adapter")))
+    }
+
     /// Invocations for a row of `steps` steps, in which kernels' loops turn `turns` times each: a power of two, about two steps
     /// each, within the device's limit; more on a software adapter that would leave its loops early.
     pub(super) fn row_threads(&self, steps: u32, turns: u32) -> Result<u32> {

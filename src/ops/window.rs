@@ -47,6 +47,12 @@ impl Window {
         self.pair(lower, size, [along(0), along(1)])
     }
 
+    /// How often loops over the elements under the window turn, one over the columns of each row.
+    pub fn turns(&self) -> u64 {
+        let [rows, columns] = self.kernel.map(u64::from);
+        rows.saturating_mul(columns + 1)
+    }
+
     fn along(&self, axis: usize, size: Pair) -> [i64; 5] {
         [size, self.kernel, self.stride, self.padding, self.dilation]
             .map(|pair| pair.get(axis).map_or(0, |&n| n.into()))

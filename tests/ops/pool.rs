@@ -208,3 +208,19 @@ fn what_does_not_fit_is_refused() {
     refused(AVERAGE, 6, Entry::Int(0), "the divisor is 0");
     refused(MAXIMUM, 4, Entry::Ints(vec![9, 9]), "does not fit a picture");
 }
+
+#[test]
+fn large_windows_are_whole_or_refused() {
+    for op in [AVERAGE, MAXIMUM] {
+        let form = Form { kernel: [300, 300], ..PLAIN };
+        let x = Data::new(DType::F32, &[1, 1, 300, 300], (0..90_000).map(|n| f64::from(n >= 80_000)).collect());
+        match model(op, &x, &form).load() {
+            Ok(mut running) => {
+                let want = if op == AVERAGE { 1.0 / 9.0 } else { 1.0 };
+                let got = running.run(&[&x]).unwrap();
+                assert_close(&got[0], &[1, 1, 1, 1], &[want], (1e-5, 1e-5));
+            }
+            Err(error) => assert!(error.to_string().contains("software adapter"), "{error}"),
+        }
+    }
+}
