@@ -129,6 +129,8 @@ fn convolve(
     if terms > u64::from(MOST_TERMS) {
         return Err(lower.unsupported(format!("sums of {terms} products of bytes, at most {MOST_TERMS} fit 32 bits")));
     }
+    // Four results, each with loops over rows, columns and channels.
+    lower.expect_turns(4 * (terms + 2 * u64::from(axes[0].kernel) * u64::from(axes[1].kernel)))?;
     let strides = weight_strides(weight, axes, (oc, inputs)).filter(|_| weight.elem == Elem::I8);
     let Some((w_channel, w_tap)) = strides else {
         return Err(

@@ -274,3 +274,27 @@ fn bytes_of_another_kind_are_refused() {
     let m = Model::single("et_vk.q8ta_relu.default", &[&x], &args[..4], DType::U8, &[8, 2, 2]);
     assert!(m.load().err().unwrap().to_string().contains("int8"));
 }
+
+#[test]
+fn long_sums_of_bytes_are_whole_or_refused() {
+    // The last channels alone are not at the zero point.
+    let (channels, zero) = (20_000, INPUT.1 as f64);
+    let x: Vec<f64> = (0..channels).map(|c| zero + f64::from(u8::from(c >= channels - 100))).collect();
+    let x = Data::new(DType::I8, &[1, channels, 1, 1], x);
+    let w = Data::new(DType::I8, &[4, channels], vec![1.0; 4 * channels as usize]);
+    let scales = Data::f32(&[4], vec![1.0; 4]);
+    let mut m = Model::new();
+    let mut args = vec![m.input(DType::I8, &x.dims), m.double(1.0), m.int(INPUT.1), m.constant(&w)];
+    args.extend([m.null(), m.constant(&scales), m.double(1.0), m.int(0), m.null()]);
+    args.extend([[1, 1], [1, 1], [0, 0], [1, 1]].map(|pair| m.ints(&pair)));
+    args.extend([m.int(1), m.text("none")]);
+    args.push(m.tensor(DType::I8, &[1, 4, 1, 1]));
+    m.op("et_vk.q8ta_conv2d_pw.default", &args);
+    m.output(args[args.len() - 1]);
+    match m.load() {
+        Ok(mut running) => {
+            assert_close(&running.run(&[&x]).unwrap()[0], &[1, 4, 1, 1], &[100.0; 4], (0.0, 0.0));
+        }
+        Err(error) => assert!(error.to_string().contains("software adapter"), "{error}"),
+    }
+}
