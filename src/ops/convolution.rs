@@ -129,6 +129,8 @@ impl Convolution {
 fn product(lower: &mut Lower<'_>, c: &Convolution, [batch, m, rows, columns]: [u32; 4]) -> Result<()> {
     let n = rows * columns;
     let k = c.weight.dims.numel() / m;
+    // A tile takes 16 terms at a time.
+    lower.expect_turns(k.div_ceil(16).into())?;
     let pixels = c.from[0] * c.from[1];
     let form = Form { size: (m, n, k), layout: WeightLayout::ByTerm, group: None, halves: false };
     let (tile_m, tile_n) = match choose(&form, lower.caps()) {
@@ -160,6 +162,7 @@ fn direct(lower: &mut Lower<'_>, c: &Convolution, [_, channels, rows, columns]: 
     let mut binds = vec![c.x.into(), c.weight.into(), c.out.into()];
     let kernel = c.finish(kernel, &mut binds);
     let taken = c.x.dims.get(1).copied().unwrap_or(0) / c.groups;
+    lower.expect_turns(u64::from(taken).saturating_mul(c.window.turns() + 1))?;
     let count = c.out.dims.numel();
     let params = Params::new().u32(count).u32(channels).u32(rows).u32(columns);
     let params = params.u32(c.from[0]).u32(c.from[1]).u32(taken).u32(channels / c.groups);

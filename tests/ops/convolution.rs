@@ -252,3 +252,23 @@ fn what_does_not_fit_is_refused() {
     refused(&[3, 4, 3, 3], PLAIN, &set(5, Entry::Ints(vec![1, 1, 1])), "expected 2 numbers");
     refused(&[3, 4, 3, 3], PLAIN, &set(2, Entry::Int(1)), "argument 2");
 }
+
+#[test]
+fn long_sums_are_whole_or_refused() {
+    let form = Form { biased: false, ..PLAIN };
+    for (groups, rows, terms) in [(1, 1, 70_000), (2, 1, 70_000), (1, 40, 1_100_000)] {
+        let form = Form { groups, ..form };
+        let each = terms / rows as usize;
+        let dims = [1, (each as i64 * groups) as u32, rows, 1];
+        let x = Data::new(DType::F32, &dims, vec![1.0; each * groups as usize * rows as usize]);
+        let w = Data::new(DType::F32, &[2, each as u32, rows, 1], vec![1.0; 2 * each * rows as usize]);
+        let bias = Data::f32(&[2], vec![0.0; 2]);
+        match model(NAME, &x, [&w, &bias], &form, &[]).load() {
+            Ok(mut running) => {
+                let got = running.run(&[&x]).unwrap();
+                assert_close(&got[0], &[1, 2, 1, 1], &[(each * rows as usize) as f64; 2], (0.0, 0.0));
+            }
+            Err(error) => assert!(error.to_string().contains("software adapter"), "{error}"),
+        }
+    }
+}
