@@ -66,8 +66,7 @@ fn of_blocks(lower: &mut Lower<'_>) -> Result<()> {
     let mut sizes: Vec<u32> = outside.collect();
     if lower.boolean_or(9, false)? {
         let shape = lower.ints(2)?;
-        let count =
-            |(&size, &block): (&u32, &i64)| size.checked_div(u32::try_from(block).unwrap_or(1)).unwrap_or(0).max(1);
+        let count = |(&size, &block): (&u32, &i64)| size.div_ceil(u32::try_from(block).unwrap_or(u32::MAX).max(1));
         sizes = x.dims.iter().zip(&shape).map(count).collect();
     }
     choose(lower, x, (&blocks, Dims::new(&sizes)?), &rule)

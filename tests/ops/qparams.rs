@@ -163,3 +163,15 @@ fn rows_come_and_go() {
         assert_parameters(got, &x.dims[..1], &want);
     });
 }
+
+#[test]
+fn blocks_of_nothing_have_no_parameters() {
+    for keep in [false, true] {
+        let x = Data::f32(&[0, 64], vec![]);
+        let range = [Entry::Int(-128), Entry::Int(127)];
+        let args = affine("ASYMMETRIC", &[4, 64], range, Entry::Double(EPS), keep);
+        let out: &[u32] = if keep { &[0, 1] } else { &[0] };
+        let model = model(AFFINE, &x, &args, [(DType::F32, out), (DType::I32, out)]);
+        model.check(&[&x], |got| assert_eq!(got[0].dims, out));
+    }
+}
