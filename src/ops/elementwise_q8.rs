@@ -91,7 +91,8 @@ fn pixel_shuffle(lower: &mut Lower<'_>) -> Result<()> {
         return Err(lower.refuse(format!("{channels} channels are no multiple of {factor} squared")));
     };
     let (planes, area) = (outer.iter().product::<u32>() * (channels / square), height * width);
-    let dims = Dims::new(&[outer, &[channels / square, height * factor, width * factor]].concat())?;
+    let [down, across] = [height, width].map(|size| size.saturating_mul(factor));
+    let dims = Dims::new(&[outer, &[channels / square, down, across]].concat())?;
     let out = lower.output(0, dims)?;
     let layout =
         Layout::new(&[planes, *height, factor, *width, factor], &[vec![square * area, *width, factor * area, 1, area]]);

@@ -298,3 +298,14 @@ fn long_sums_of_bytes_are_whole_or_refused() {
         Err(error) => assert!(error.to_string().contains("software adapter"), "{error}"),
     }
 }
+
+#[test]
+fn pixels_beyond_any_tensor_are_refused() {
+    let x = Data::new(DType::I8, &[1, 0, 70_000, 4], vec![]);
+    let mut m = Model::new();
+    let mut args = vec![m.input(DType::I8, &x.dims), m.double(1.0), m.int(0), m.double(1.0), m.int(0), m.int(65_535)];
+    args.push(m.tensor(DType::I8, &[1, 0, 2, 2]));
+    m.op("et_vk.q8ta_pixel_shuffle.default", &args);
+    m.output(args[args.len() - 1]);
+    assert!(m.load().is_err_and(|error| error.to_string().contains("has more than 2^31 - 1 elements")));
+}
