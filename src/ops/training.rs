@@ -90,6 +90,7 @@ fn sum_of_outer_products(
     more: &[u32],
 ) -> Result<()> {
     let [rows, cols, terms] = sizes;
+    lower.expect_turns(terms.into())?;
     let tiles = cols.div_ceil(4);
     let params = Params::new().u32(rows).u32(cols).u32(terms).u32(tiles);
     let params = more.iter().fold(params, |params, &word| params.u32(word));
@@ -97,9 +98,9 @@ fn sum_of_outer_products(
     lower.step(kernel.set("WG", WG), binds, params, blocks.div_ceil(u64::from(WG)))
 }
 
+/// Rows of the last dimension, and its size.
 fn flat(x: Operand) -> (u32, u32) {
-    let width = x.dims.last();
-    (x.dims.numel().checked_div(width).unwrap_or(0), width)
+    x.dims.split_last().map_or((1, 1), |(&width, rows)| (rows.iter().product(), width))
 }
 
 /// `(gradient of the result [.., N], weight, scales, group) -> gradient of the input [.., K]`

@@ -272,3 +272,33 @@ fn an_adapter_learns_as_in_f64() {
     let (first, last) = (losses[0], losses[49]);
     assert!(last < first * 0.8, "the loss went from {first} to {last}");
 }
+
+#[test]
+fn gradients_of_many_columns_are_whole_or_refused() {
+    let n = 70_000;
+    let gradient = Data::f32(&[1, n], (0..n).map(|i| f64::from(u8::from(i >= n - 100))).collect());
+    let codes = Data::new(DType::U8, &[n, 4], vec![f64::from(0x99); 4 * n as usize]);
+    let scales = Data::f32(&[1, n], vec![1.0; n as usize]);
+    let mut m = Model::new();
+    let args = [m.input(gradient.dtype, &gradient.dims), m.constant(&codes), m.constant(&scales), m.int(8)];
+    let out = m.tensor(DType::F32, &[1, 8]);
+    m.op("et_vk.linear_q4gsw_backward.default", &[&args[..], &[out]].concat());
+    m.output(out);
+    match m.load() {
+        Ok(mut running) => assert_close(&running.run(&[&gradient]).unwrap()[0], &[1, 8], &[100.0; 8], (0.0, 0.0)),
+        Err(error) => assert!(error.to_string().contains("software adapter"), "{error}"),
+    }
+}
+
+#[test]
+fn gradients_of_no_columns_are_zero() {
+    let gradient = Data::f32(&[3, 0], vec![]);
+    let codes = Data::new(DType::U8, &[2, 4], vec![f64::from(0x99); 8]);
+    let scales = Data::f32(&[1, 2], vec![1.0; 2]);
+    let mut m = Model::new();
+    let args = [m.input(gradient.dtype, &gradient.dims), m.constant(&codes), m.constant(&scales), m.int(8)];
+    let out = m.tensor(DType::F32, &[3, 8]);
+    m.op("et_vk.linear_q4gsw_backward.default", &[&args[..], &[out]].concat());
+    m.output(out);
+    m.check(&[&gradient], |got| assert_close(&got[0], &[3, 8], &[0.0; 24], (0.0, 0.0)));
+}
