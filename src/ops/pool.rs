@@ -60,6 +60,9 @@ fn maximum(lower: &mut Lower<'_>) -> Result<()> {
 fn pooled(lower: &mut Lower<'_>, window: &Window, ceil: bool) -> Result<(Operand, Kernel)> {
     let x = lower.tensor(0)?;
     let (_, size) = lower.picture(x)?;
+    if !window.reaches_out_of_padding() {
+        return Err(lower.refuse(format!("{window:?}, expected padding of at most half of a window")));
+    }
     let count = window.count(lower, size, ceil)?;
     let out = lower.output(0, resized(x, count)?)?;
     lower.expect_floating_output()?;

@@ -53,6 +53,15 @@ impl Window {
         rows.saturating_mul(columns + 1)
     }
 
+    /// True when windows are at least twice as long as the padding, as PyTorch asks of pools.
+    pub fn reaches_out_of_padding(&self) -> bool {
+        let long = |axis| {
+            let [_, kernel, _, padding, dilation] = self.along(axis, [0; 2]);
+            2 * padding <= dilation * (kernel - 1) + 1
+        };
+        long(0) && long(1)
+    }
+
     fn along(&self, axis: usize, size: Pair) -> [i64; 5] {
         [size, self.kernel, self.stride, self.padding, self.dilation]
             .map(|pair| pair.get(axis).map_or(0, |&n| n.into()))

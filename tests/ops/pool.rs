@@ -224,3 +224,23 @@ fn large_windows_are_whole_or_refused() {
         }
     }
 }
+
+#[test]
+fn windows_in_the_padding_alone_are_refused() {
+    for op in [AVERAGE, MAXIMUM] {
+        let form =
+            Form { kernel: [1 << 20, 1 << 20], padding: [1 << 20, 1 << 20], stride: Some([1 << 21; 2]), ..PLAIN };
+        let x = Data::f32(&[1, 1, 4, 4], vec![1.0; 16]);
+        let mut m = Model::new();
+        let mut args = vec![m.input(x.dtype, &x.dims)];
+        args.extend([form.kernel, form.stride.unwrap(), form.padding].map(|pair| m.ints(&pair)));
+        match op {
+            AVERAGE => args.extend([m.boolean(false), m.boolean(true), m.null()]),
+            _ => args.extend([m.ints(&[1, 1]), m.boolean(false)]),
+        }
+        let out = m.tensor(x.dtype, &[1, 1, 1, 1]);
+        m.op(op, &[&args[..], &[out]].concat());
+        m.output(out);
+        assert!(m.load().is_err_and(|error| error.to_string().contains("at most half of a window")));
+    }
+}
