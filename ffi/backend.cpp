@@ -22,7 +22,11 @@ constexpr const char* kBackendName = "VulkanBackend";
 class WebGpuBackend final : public BackendInterface {
  public:
   bool is_available() const override {
-    return etwgpu_is_available();
+    const bool available = etwgpu_is_available();
+    if (!available) {
+      ET_LOG(Error, "no GPU adapter found; install a Vulkan driver (for a CPU: Mesa's lavapipe)");
+    }
+    return available;
   }
 
   Result<DelegateHandle*> init(

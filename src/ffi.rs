@@ -32,7 +32,7 @@ thread_local! {
 static DEFAULTS: Mutex<Option<Options>> = Mutex::new(None);
 
 fn guard(work: impl FnOnce() -> Result<()>) -> u32 {
-    let error = match catch_unwind(AssertUnwindSafe(work)) {
+    let error = match logger::called(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(Ok(())) => return ETWGPU_OK,
         Ok(Err(error)) => error,
         Err(panic) => {

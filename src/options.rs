@@ -65,7 +65,7 @@ pub const RUNTIME_OPTIONS: &[(&str, &str, &str)] = &[
         "string",
         "where compiled pipelines are kept; \"none\": nowhere; default: the user's cache directory",
     ),
-    ("adapter", "string", "GPU to use: part of its name, or its index; default: the most capable one"),
+    ("adapter", "string", "GPU to use: its index, or part of its name; default: the most capable one"),
 ];
 
 impl Options {

@@ -37,8 +37,9 @@ pub(super) fn adapter(selector: Option<&str>) -> Result<wgpu::Adapter> {
     let index = match selector {
         None => found.iter().enumerate().min_by_key(|(_, a)| rank(a.get_info().device_type)).map(|(i, _)| i),
         Some(text) => match text.parse::<usize>() {
-            Ok(index) if index < found.len() => Some(index),
-            _ => names.iter().position(|name| name.to_lowercase().contains(&text.to_lowercase())),
+            // A number is an index and nothing else: most names have some digit.
+            Ok(index) => Some(index).filter(|&index| index < found.len()),
+            Err(_) => names.iter().position(|name| name.to_lowercase().contains(&text.to_lowercase())),
         },
     };
     match index {
