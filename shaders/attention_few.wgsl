@@ -1,5 +1,5 @@
 // Attention of few rows on a long cache, as in attention.wgsl: a workgroup takes BQ rows (s, h) that share one head of the cache
-// and one of `splits` parts of its keys. TEAM invocations share a key, each with QUADS fours of its dimensions, and keep the
+// and one of SPLITS parts of its keys. TEAM invocations share a key, each with QUADS fours of its dimensions, and keep the
 // sums of all rows over the keys that come their way; running maxima are a team's own until the end.
 // Sizes are constants; with ALONE there is one position, so that all rows see the same keys.
 struct Params {
@@ -23,16 +23,17 @@ var<workgroup> stats_of: array<vec2<f32>, SUBGROUPS * BQ>;
 
 struct Loaded { k: array<vec4<f32>, AT_ONCE * QUADS>, v: array<vec4<f32>, AT_ONCE * QUADS> }
 
-// What an invocation has of the keys from c0 on: of those that there are. Where a call appends, some of it is being written.
+// What an invocation has of the keys from c0 on; beyond the end some key and values of 0, which weigh nothing though others may
+// be infinite. Where a call appends, some of it is being written.
 fn load(c0: u32, end: u32, kv: u32, subgroup: u32, lane: u32) -> Loaded {
     var l: Loaded;
     for (var u = 0u; u < AT_ONCE; u++) { // unroll
-        let c = min(c0 + (subgroup * AT_ONCE + u) * KEYS + lane / TEAM, max(end, 1u) - 1u);
+        let c = c0 + (subgroup * AT_ONCE + u) * KEYS + lane / TEAM;
         for (var j = 0u; j < QUADS; j++) { // unroll
             let d = lane % TEAM + TEAM * j;
-            let at = (c * HEADS_KV + kv) * D4 + min(d, D4 - 1u);
+            let at = (min(c, max(end, 1u) - 1u) * HEADS_KV + kv) * D4 + min(d, D4 - 1u);
             l.k[u * QUADS + j] = select(vec4<f32>(0.0), load4_k_cache(at), FULL || d < D4);
-            l.v[u * QUADS + j] = select(vec4<f32>(0.0), load4_v_cache(at), FULL || d < D4);
+            l.v[u * QUADS + j] = select(vec4<f32>(0.0), load4_v_cache(at), c < end && (FULL || d < D4));
         }
     }
     return l;
@@ -81,8 +82,8 @@ fn main(
         let key = c0 + subgroup * KEYS * AT_ONCE + lane / TEAM;
         if (APPENDS && end > pos) {
             for (var u = 0u; u < AT_ONCE; u++) { // unroll
-                let c = min(key + u * KEYS, end - 1u);
-                if (c >= pos) {
+                let c = key + u * KEYS;
+                if (c >= pos && c < end) {
                     for (var j = 0u; j < QUADS; j++) { // unroll
                         loaded.k[u * QUADS + j] = new_key(c - pos, min(member + TEAM * j, D4 - 1u));
                         loaded.v[u * QUADS + j] = new_value(c - pos, min(member + TEAM * j, D4 - 1u));

@@ -329,6 +329,23 @@ fn a_nan_that_a_row_sees_is_a_nan_and_one_that_it_does_not_see_is_nothing() {
 }
 
 #[test]
+fn an_infinite_value_of_the_newest_key_is_infinite() {
+    for force_attention in [None, Some(Cut::Few { splits: 1 }), Some(Cut::Few { splits: 2 })] {
+        let s = shape(2, 1, 8, 1, 64);
+        let options = Options { force_attention, ..Options::default() };
+        let mut running = model(s, None).load_with(options, Profile::Full).unwrap();
+        for pos in 0..3 {
+            let mut x = inputs(s, 1, 1.0, 95 + pos);
+            x[2].values[0] = f64::INFINITY;
+            let got = call(&mut running, &x, pos as i64).unwrap();
+            for head in got.values.chunks(8) {
+                assert!(head[0] == f64::INFINITY && head[1..].iter().all(|v| v.is_finite()), "{pos}: {head:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_nan_in_one_part_of_the_keys_is_a_nan_of_the_whole() {
     let s = shape(2, 1, 8, 100, 1024);
     let mut running = model(s, None).load().unwrap();
