@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::choose::GemvQ4;
+use super::algorithm::GemvQ4;
 use super::forms::{float, q4_bias, q4_layer, q4_weights, replace_last};
 use super::q4::{self, Columns, Extra, Norm};
 use super::{Algorithm, Product, algorithm, lower_part};

@@ -1,14 +1,16 @@
 //! Matrix products: one skeleton, `out[b, m, n] = alpha * sum_k x[b, m, k] * w[b, n, k] + beta * bias`, with a linked
 //! weight decoder, inner product type and epilogue.
 
+mod algorithm;
 mod choose;
 mod coop;
 mod forms;
 mod layers;
 mod q4;
 
+pub use algorithm::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout};
 use choose::Coop;
-pub use choose::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout, choose, only_f32_sums, variants};
+pub use choose::{choose, only_f32_sums, variants};
 pub use forms::{INTERNAL, LINEAR_ADD, LINEAR_Q4, OPS};
 pub use layers::{NORM_GATE, NORM_LAYERS};
 use q4::Extra;
@@ -231,13 +233,13 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
     let (link, lanes, split) = match team {
         Team::Subgroups { lanes, split: 1 } => (source!("lib/team_subgroup"), lanes, 1),
         Team::Subgroups { lanes, split } => (source!("lib/team_split"), lanes, split),
-        Team::Workgroup => (source!("lib/team_workgroup"), choose::GEMV_WORKGROUP, 1),
+        Team::Workgroup => (source!("lib/team_workgroup"), algorithm::GEMV_WORKGROUP, 1),
     };
     let kernel = kernel.link(source!("lib/inner_octets")).link(product.decoder()).link(source!("lib/gemm_x"));
     let kernel = kernel.link(several).link(link);
-    let kernel = kernel.set("WG", choose::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
+    let kernel = kernel.set("WG", algorithm::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
     let kernel = kernel.set("MB", rows).set("NR", columns);
-    let tiles = product.n.div_ceil(columns * choose::GEMV_WORKGROUP / team.size());
+    let tiles = product.n.div_ceil(columns * algorithm::GEMV_WORKGROUP / team.size());
     let tiles_m = product.m.div_ceil(rows);
     let groups = u64::from(tiles) * u64::from(tiles_m) * u64::from(product.batch);
     lower.step(kernel, &binds, product.params(tiles_m, tiles), groups)

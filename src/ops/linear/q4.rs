@@ -1,7 +1,7 @@
 //! The streaming GEMV of 4-bit layers.
 
 use super::Product;
-use super::choose::{Dot, GemvQ4};
+use super::algorithm::{Dot, GemvQ4};
 use crate::error::Result;
 use crate::ops::{Bind, Lower, Operand};
 use crate::shader::Kernel;
