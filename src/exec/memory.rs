@@ -1,5 +1,7 @@
 //! Device memory of one program: allocation of all buffers, upload of constants, resolution of bindings.
 
+use std::sync::Arc;
+
 use super::convert::to_device;
 use super::host::DataSource;
 use crate::error::{Error, Result};
@@ -12,7 +14,7 @@ use crate::shader::Elem;
 /// All tensor memory of a program.
 pub(super) struct Arena {
     /// Shared activation buffers first, in the plan's order, then those of each constant storage.
-    buffers: Vec<Buffer>,
+    buffers: Vec<Arc<Buffer>>,
     /// For each storage, its first buffer.
     place: Vec<u32>,
 }
@@ -24,7 +26,7 @@ impl Arena {
     pub fn new(gpu: &Gpu, plan: &Plan, payload: &[u8], data: &dyn DataSource) -> Result<Arena> {
         let mut arena = Arena { buffers: Vec::new(), place: vec![NONE; plan.storages.len()] };
         for &bytes in &plan.buffers {
-            arena.buffers.push(gpu.buffer(MemoryKind::Activations, bytes, "activations")?);
+            arena.buffers.push(gpu.buffer(MemoryKind::Activations, bytes, "activations")?.into());
         }
         for (index, storage) in plan.storages.iter().enumerate().filter(|(_, storage)| storage.used) {
             let place = match storage.kind {
@@ -45,7 +47,7 @@ impl Arena {
 
     /// Overwrites all activations and scratch with `byte`.
     pub fn fill(&self, gpu: &Gpu, byte: u8) -> Result<()> {
-        let shared = |b: &&Buffer| matches!(b.kind(), MemoryKind::Activations | MemoryKind::Scratch);
+        let shared = |b: &&Arc<Buffer>| matches!(b.kind(), MemoryKind::Activations | MemoryKind::Scratch);
         self.buffers.iter().filter(shared).try_for_each(|b| gpu.stream(b, 0, &vec![byte; b.bytes() as usize]))
     }
 
@@ -61,7 +63,7 @@ impl Arena {
         let storage = plan.storage.get(id.index()).copied().unwrap_or(NONE);
         let place = self.place.get(storage as usize).copied().unwrap_or(NONE);
         let missing = || Error::Internal(format!("{} has no memory", plan.graph.describe(id)));
-        self.buffers.get(place as usize).ok_or_else(missing)
+        self.buffers.get(place as usize).map(Arc::as_ref).ok_or_else(missing)
     }
 
     /// Finds what a binding of node `node` points at.
@@ -70,7 +72,7 @@ impl Arena {
             Bind::Scratch(n) => {
                 let buffers = plan.scratch.get(node).and_then(|areas| areas.get(n as usize)).copied();
                 let buffer = buffers.unwrap_or(NONE);
-                let bytes = self.buffers.get(buffer as usize).map_or(0, Buffer::bytes);
+                let bytes = self.buffers.get(buffer as usize).map_or(0, |buffer| buffer.bytes());
                 return (buffer, 0, bytes.min(gpu.caps().max_binding & !15));
             }
             Bind::Value(id) | Bind::Range(id, ..) => id,
@@ -95,12 +97,12 @@ impl Arena {
     pub fn grow_scratch(&mut self, gpu: &Gpu, plan: &mut Plan, node: usize, sizes: &[u64]) -> Result<()> {
         let Some(areas) = plan.scratch.get_mut(node) else { return Ok(()) };
         for (n, &bytes) in sizes.iter().enumerate() {
-            let held = areas.get(n).and_then(|&b| self.buffers.get(b as usize)).map_or(0, Buffer::bytes);
+            let held = areas.get(n).and_then(|&b| self.buffers.get(b as usize)).map_or(0, |buffer| buffer.bytes());
             if held >= bytes {
                 continue;
             }
             log::warn!("a shape outside the probed ones needs {bytes} bytes of scratch");
-            self.buffers.push(gpu.buffer(MemoryKind::Scratch, bytes, "scratch")?);
+            self.buffers.push(gpu.buffer(MemoryKind::Scratch, bytes, "scratch")?.into());
             areas.resize(areas.len().max(n + 1), NONE);
             if let Some(area) = areas.get_mut(n) {
                 *area = self.buffers.len() as u32 - 1;
@@ -110,14 +112,19 @@ impl Arena {
     }
 }
 
-/// A constant on the device. Nothing is allocated before its bytes are there.
+/// A constant on the device, the one of another program where that has the same. Nothing is allocated before its bytes are
+/// there.
 fn upload(
     gpu: &Gpu,
     plan: &Plan,
     storage: &Storage,
     kind: MemoryKind,
     (payload, data): (&[u8], &dyn DataSource),
-) -> Result<Vec<Buffer>> {
+) -> Result<Vec<Arc<Buffer>>> {
+    let known = (kind == MemoryKind::Weights).then(|| digest(&plan.graph, storage)).flatten();
+    if let Some(buffers) = known.as_deref().and_then(|known| gpu.shared.find(known)) {
+        return Ok(buffers);
+    }
     let mut run = Run { gpu, buffers: Vec::new(), block: storage.block, written: 0 };
     for part in parts(&plan.graph, storage.owner) {
         let Some(tensor) = plan.graph.tensor(part) else { continue };
@@ -136,7 +143,27 @@ fn upload(
             Some(Constant::Empty | Constant::Joined(_)) | None => fill(&[], "empty constant")?,
         }
     }
-    Ok(run.buffers)
+    let buffers: Vec<_> = run.buffers.into_iter().map(Arc::new).collect();
+    if let Some(known) = known {
+        gpu.shared.keep(known, &buffers);
+    }
+    Ok(buffers)
+}
+
+/// What tells the bytes of a constant on any device from all others: exporters name data by the SHA-256 of its bytes. `None`
+/// where some part has another name.
+fn digest(graph: &Graph, storage: &Storage) -> Option<String> {
+    let mut all = format!("{} bytes in blocks of {}", storage.bytes, storage.block);
+    for part in parts(graph, storage.owner) {
+        let tensor = graph.tensor(part)?;
+        let Some(Constant::Named { key }) = graph.constants.get(tensor.constant? as usize) else { return None };
+        if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let swapped = if tensor.swapped { "swapped " } else { "" };
+        all += &format!(", {swapped}{} as {} {} of {key}", tensor.stored, tensor.dtype, tensor.max);
+    }
+    Some(all)
 }
 
 /// The tensors whose bytes a constant holds: its own, or those that are joined in it.

@@ -8,6 +8,7 @@ use super::caps::{Caps, CoopShape};
 use super::check::{coop_types, cooperative_product};
 use super::choose::adapter;
 use super::pipelines::Pipelines;
+use super::shared::Shared;
 use crate::error::{Error, Result};
 
 /// How much of an adapter to use.
@@ -35,6 +36,8 @@ pub struct Gpu {
     /// Bytes that were written and not submitted yet, and the last submission of written bytes that may still run.
     pub(super) pending: AtomicUsize,
     pub(super) streamed: Mutex<Option<wgpu::SubmissionIndex>>,
+    /// Weights of all programs.
+    pub shared: Shared,
     objects: AtomicU64,
     /// Microseconds of the last wait for the device.
     pub(super) waited: AtomicU64,
@@ -112,9 +115,20 @@ impl Gpu {
         let caps = capabilities(adapter, features, &limits);
         let pipelines = Pipelines::new(&device);
         let (pending, objects, waited) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let streamed = Mutex::new(None);
-        let mut gpu =
-            Gpu { device, queue, pipelines, pending, streamed, objects, waited, caps, info: info.clone(), lost };
+        let (streamed, shared) = (Mutex::new(None), Shared::default());
+        let mut gpu = Gpu {
+            device,
+            queue,
+            pipelines,
+            pending,
+            streamed,
+            shared,
+            objects,
+            waited,
+            caps,
+            info: info.clone(),
+            lost,
+        };
         gpu.drop_wrong_features();
         let caps = &gpu.caps;
         log::info!("adapter {} ({:?}, {} {}): {caps}", info.name, info.backend, info.driver, info.driver_info);

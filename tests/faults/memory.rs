@@ -8,7 +8,7 @@ use executorch_webgpu::options::Options;
 
 use crate::child::alone;
 use crate::common::Data;
-use crate::common::model::Running;
+use crate::common::model::{Model, Running};
 use crate::{exported, host, seeds};
 
 /// Memory of this process that is in RAM, in KiB.
@@ -148,5 +148,43 @@ fn an_exported_llama_makes_no_device_objects_at_any_length_or_position() {
         [(bound, 0), (1, 3), (2, 4), (bound, 1)].into_iter().for_each(|(length, pos)| call(length, pos));
         assert_eq!(device.objects_made(), objects);
         assert_eq!(gpu::memory(), held);
+    });
+}
+
+/// A layer whose constants are named by these digits; `bias` is what it adds.
+fn named(digit: char, bias: f32) -> Model {
+    let mut m = Model::new();
+    let x = m.input(DType::F32, &[1, 64]);
+    let weight = m.constant_bytes(&digit.to_string().repeat(64), DType::F32, &[1, 64], vec![0; 256]);
+    let more = m.constant_bytes("more", DType::F32, &[1, 64], bias.to_le_bytes().repeat(64));
+    let (one, half, out) = (m.int(1), m.tensor(DType::F32, &[1, 64]), m.tensor(DType::F32, &[1, 64]));
+    m.op("aten.add.Tensor", &[x, weight, one, half]);
+    m.op("aten.add.Tensor", &[x, more, one, out]);
+    m.output(half);
+    m.output(out);
+    m
+}
+
+#[test]
+fn programs_share_constants_that_are_named_by_their_content() {
+    alone("memory::programs_share_constants_that_are_named_by_their_content", &[], || {
+        let weights = || gpu::memory().of(gpu::MemoryKind::Weights);
+        let x = Data::f32(&[1, 64], vec![1.0; 64]);
+        let mut first = named('a', 1.0).load().unwrap();
+        assert_eq!(weights(), 512);
+        let mut second = named('a', 2.0).load().unwrap();
+        assert_eq!(weights(), 768, "other names tell nothing of the content");
+        let third = named('b', 1.0).load().unwrap();
+        assert_eq!(weights(), 768 + 512, "other content");
+        assert_eq!(first.run(&[&x]).unwrap()[1].values, vec![2.0; 64]);
+        drop(first);
+        assert_eq!(weights(), 768 + 256, "the second has them still");
+        let found = second.run(&[&x]).unwrap();
+        assert_eq!((found[0].values.clone(), found[1].values.clone()), (vec![1.0; 64], vec![3.0; 64]));
+        drop((second, third));
+        assert_eq!(weights(), 0);
+        let again = named('a', 1.0).load().unwrap();
+        assert_eq!(weights(), 512, "what was dropped is loaded again");
+        drop(again);
     });
 }
