@@ -18,6 +18,15 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     if (all.x == 123456789u) { out[0] = f32(all.y); }
 }";
 
+/// Every load of an invocation on its way at once.
+const STREAM: &str = "struct Params { n: u32 }
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+    var all = vec4<u32>(0u);
+    for (var j = 0u; j < PER; j++) { all ^= x[min((wg.x * PER + j) * WG + i, p.n - 1u)]; } // unroll
+    if (all.x == 123456789u) { out[0] = f32(all.y); }
+}";
+
 /// 64 x 64 of sums in a subgroup, both factors from shared memory, a store and a barrier a step of 32.
 const MULTIPLY: &str = "struct Params { n: u32 }
 const STRIDE: u32 = 10u;
@@ -64,18 +73,34 @@ impl Ceilings {
     pub fn measure(gpu: &Gpu, quick: bool) -> Ceilings {
         let kernel = |name, text: &'static str| Kernel::new(source(name, text));
         let out = |kernel: Kernel| kernel.role("out", RoleType::Array("f32"), Access::Write);
-        let launch = time(gpu, out(kernel("launch", LAUNCH)), 0, (1, 1), if quick { 20 } else { 400 });
+        let launch = time(gpu, out(kernel("launch", LAUNCH)), (0, 0), (1, 1), if quick { 20 } else { 400 });
         let bytes = if quick { 16u64 << 20 } else { 1 << 30 };
         let read = out(kernel("read", READ).array("x", "vec4<u32>"));
-        let read = bytes as f64 / time(gpu, read, bytes, ((bytes / 16) as u32, 4096), 8) / 1e6;
+        let read = bytes as f64 / time(gpu, read, (bytes, bytes), ((bytes / 16) as u32, 4096), 8) / 1e6;
         let types = gpu.caps().coop.iter().find(|shape| shape.m == 16 && !shape.f16_accumulate);
         let multiply = types.and_then(|&shape| coop_types(shape)).map(|[a, b, c]| {
             let (k, groups) = (2048, 132 * 4 * 8);
             let multiply = out(kernel("multiply", MULTIPLY).array("x", "vec4<f32>"));
             let multiply = multiply.alias("MatA", a).alias("MatB", b).alias("Acc", c);
-            2.0 * 128.0 * 64.0 * f64::from(k) * f64::from(groups) / time(gpu, multiply, 1 << 20, (k, groups), 8) / 1e6
+            2.0 * 128.0 * 64.0 * f64::from(k) * f64::from(groups)
+                / time(gpu, multiply, (1 << 20, 1 << 20), (k, groups), 8)
+                / 1e6
         });
         Ceilings { launch, read, multiply }
+    }
+
+    /// Microseconds of the best kernel found that does nothing but read `bytes`, after another one and from memory.
+    pub fn stream(gpu: &Gpu, bytes: u64, quick: bool) -> f64 {
+        let (fours, total) = ((bytes / 16) as u32, if quick { bytes } else { bytes.max(256 << 20) });
+        let count = if quick { 2 } else { (total / bytes).clamp(4, 40) as usize };
+        let grids = [(128, 1), (256, 1), (128, 2), (256, 2), (128, 4), (256, 4), (256, 16)];
+        let time = |(wg, per): (u32, u32)| {
+            let kernel = Kernel::new(source("stream", STREAM)).set("WG", wg).set("PER", per).array("x", "vec4<u32>");
+            let kernel = kernel.role("out", RoleType::Array("f32"), Access::Write);
+            time(gpu, kernel, (total, bytes), (fours, fours.div_ceil(wg * per)), count)
+        };
+        let possible = grids.into_iter().filter(|&(wg, per)| fours.div_ceil(wg * per) <= 65535);
+        possible.map(time).fold(f64::INFINITY, f64::min)
     }
 
     /// A multiplication rate as a share of what cooperative matrices do.
@@ -91,14 +116,16 @@ impl fmt::Display for Ceilings {
     }
 }
 
-/// Median microseconds of one of `count` dispatches over `bytes` of random numbers.
-fn time(gpu: &Gpu, kernel: Kernel, bytes: u64, (n, groups): (u32, u32), count: usize) -> f64 {
+/// Median microseconds of one of `count` dispatches, each over the next `piece` of `bytes` of random numbers.
+fn time(gpu: &Gpu, kernel: Kernel, (bytes, piece): (u64, u64), (n, groups): (u32, u32), count: usize) -> f64 {
     let source = (bytes > 0).then(|| {
         let buffer = gpu.buffer(MemoryKind::Scratch, bytes, "numbers").unwrap();
-        let piece: Vec<u8> = (0..1u32 << 18)
+        let chunk: Vec<u8> = (0..1u32 << 18)
             .flat_map(|i| ((i.wrapping_mul(2654435761) >> 8) as f32 / (1 << 24) as f32).to_le_bytes())
             .collect();
-        (0..bytes / piece.len() as u64).for_each(|i| gpu.stream(&buffer, i * piece.len() as u64, &piece).unwrap());
+        for at in (0..bytes).step_by(chunk.len()) {
+            gpu.stream(&buffer, at, &chunk[..chunk.len().min((bytes - at) as usize)]).unwrap();
+        }
         buffer
     });
     let out = gpu.buffer(MemoryKind::Scratch, 64 * 16 * 1024, "results").unwrap();
@@ -106,14 +133,20 @@ fn time(gpu: &Gpu, kernel: Kernel, bytes: u64, (n, groups): (u32, u32), count: u
     let live = gpu.buffer(MemoryKind::Parameters, (LIVE_VECTORS * 16) as u64, "live values").unwrap();
     gpu.write(&params, 0, &n.to_le_bytes()).unwrap();
     let pipeline = gpu.pipeline(&kernel).unwrap();
-    let whole =
-        |buffer| BufferRange { buffer, offset: 0, bytes: std::cmp::min(buffer.bytes(), gpu.caps().max_binding & !15) };
-    let ranges: Vec<BufferRange<'_>> = source.iter().chain([&out]).map(whole).collect();
-    let group = Arc::new(gpu.bind(&pipeline, &ranges).unwrap());
+    let range =
+        |buffer, offset, bytes: u64| BufferRange { buffer, offset, bytes: bytes.min(gpu.caps().max_binding & !15) };
+    let bound = |i: u64| {
+        let numbers = source.iter().map(|buffer| range(buffer, i * piece, piece));
+        let ranges: Vec<BufferRange<'_>> = numbers.chain([range(&out, 0, out.bytes())]).collect();
+        Arc::new(gpu.bind(&pipeline, &ranges).unwrap())
+    };
+    let bound: Vec<_> = (0..bytes.checked_div(piece).unwrap_or(1)).map(bound).collect();
     let common = gpu.bind_common(&params, &live).unwrap();
     let staging = Staging::new(gpu, 16).unwrap();
     // Two more come before the timed ones.
-    let dispatches = vec![Dispatch { pipeline, group, params: 0, grid: [groups, 1, 1] }; count + 2];
+    let dispatches: Vec<_> = (bound.iter().cycle().take(count + 2))
+        .map(|group| Dispatch { pipeline: pipeline.clone(), group: Arc::clone(group), params: 0, grid: [groups, 1, 1] })
+        .collect();
     let mut times: Vec<f64> = (0..40)
         .map(|_| {
             let work = gpu

@@ -12,9 +12,10 @@ mod ceilings;
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-use ceilings::Ceilings;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use ceilings::Ceilings;
 use common::data::{Data, Rng};
 use common::model::{Model, Running};
 use executorch_webgpu::gpu::{Gpu, Profile, Timed};
@@ -252,42 +253,56 @@ fn main() {
     println!("| M | N | K | goal | us | rate | of ceiling | steps |\n|---|---|---|---|---|---|---|---|");
     let small = |size: (u32, u32, u32)| u64::from(size.0) * u64::from(size.1) * u64::from(size.2) < 1 << 25;
     let mut one_row = f64::NAN;
+    let mut streams = HashMap::new();
+    let mut stream = |(m, n, k): (u32, u32, u32)| {
+        let bytes = (u64::from(n) * u64::from(k) * u64::from(GROUP + 8) / u64::from(2 * GROUP)) & !255;
+        (m < 64).then(|| *streams.entry(bytes).or_insert_with(|| Ceilings::stream(&gpu, bytes, quick)))
+    };
     for Case { size, goal } in cases().into_iter().filter(|case| !quick || small(case.size)) {
+        let floor = stream(size);
         let (us, steps) = bench.measure(size, None);
         if (size.0, size.1, size.2) == (1, 8192, 2048) {
             one_row = us;
         }
-        row(size, &goal, us, one_row, &ceilings, &steps);
+        row(size, &goal, (us, one_row, floor), &ceilings, &steps);
     }
     let size = if quick { (64, 512, 512) } else { (2048, 8192, 2048) };
     let sums = Options { enable_f16_accumulate_gemm: true, ..options.clone() };
     if !gpu.caps().coop.is_empty() {
         bench.options = sums.clone();
         let (us, steps) = bench.measure(size, None);
-        row(size, &Goal::Known, us, one_row, &ceilings, &format!("f16 sums: {steps}"));
+        row(size, &Goal::Known, (us, one_row, None), &ceilings, &format!("f16 sums: {steps}"));
     }
     for (goal, options) in [(35.0, Options { force_f32_gemm: true, ..options }), (60.0, sums)] {
         bench.options = options;
         for side in [64, 128] {
             let (us, steps) = bench.measure(size, Some(Algorithm::Tile { rows: side, columns: side }));
-            row(size, &Goal::Tera(goal), us, one_row, &ceilings, &format!("forced: {steps}"));
+            row(size, &Goal::Tera(goal), (us, one_row, None), &ceilings, &format!("forced: {steps}"));
         }
     }
 }
 
-fn row((m, n, k): (u32, u32, u32), goal: &Goal, us: f64, one_row: f64, ceilings: &Ceilings, steps: &str) {
+/// Prints one shape. `us` is what it takes, `stream` what it takes to read the weights and scales of few rows.
+fn row(
+    (m, n, k): (u32, u32, u32),
+    goal: &Goal,
+    (us, one_row, stream): (f64, f64, Option<f64>),
+    ceilings: &Ceilings,
+    steps: &str,
+) {
     let (rows, columns, terms) = (f64::from(m), f64::from(n), f64::from(k));
     let tera = 2.0 * rows * columns * terms / us / 1e6;
     let bytes = columns * terms * (0.5 + 4.0 / f64::from(GROUP));
     let floor = ceilings.launch + bytes / ceilings.read / 1e6;
-    let (goal, rate, share) = match *goal {
-        Goal::Tera(goal) => (format!("{goal} TFLOP/s"), format!("{tera:.1} TFLOP/s"), ceilings.share(tera)),
-        Goal::Bandwidth(goal) => (format!("{goal} TB/s"), format!("{:.2} TB/s", bytes / us / 1e6), Some(floor / us)),
-        Goal::Floor(goal) => (format!("{goal} x floor"), format!("{:.2} x", us / floor), Some(floor / us)),
-        Goal::OneRow(goal) => (format!("{goal} x one row"), format!("{:.2} x", us / one_row), Some(floor / us)),
-        Goal::Known if m < 64 => (String::new(), format!("{:.2} TB/s", bytes / us / 1e6), Some(floor / us)),
-        Goal::Known => (String::new(), format!("{tera:.1} TFLOP/s"), ceilings.share(tera)),
+    let (goal, rate) = match *goal {
+        Goal::Tera(goal) => (format!("{goal} TFLOP/s"), format!("{tera:.1} TFLOP/s")),
+        Goal::Bandwidth(goal) => (format!("{goal} TB/s"), format!("{:.2} TB/s", bytes / us / 1e6)),
+        Goal::Floor(goal) => (format!("{goal} x floor"), format!("{:.2} x", us / floor)),
+        Goal::OneRow(goal) => (format!("{goal} x one row"), format!("{:.2} x", us / one_row)),
+        Goal::Known if m < 64 => (String::new(), format!("{:.2} TB/s", bytes / us / 1e6)),
+        Goal::Known => (String::new(), format!("{tera:.1} TFLOP/s")),
     };
+    let share = stream.map_or(ceilings.share(tera), |stream| Some(stream / us));
     let share = share.map_or(String::new(), |share| format!("{:.0} %", share * 100.0));
     println!("| {m} | {n} | {k} | {goal} | {us:.2} | {rate} | {share} | {steps} |");
 }

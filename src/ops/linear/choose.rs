@@ -22,7 +22,8 @@ const COOP_16: [[u32; 4]; 4] = [[256, 64, 64, 64], [128, 64, 32, 64], [128, 32, 
 /// Tiles of cooperative matrices of 8 x 8, which take more registers for the same sums.
 const COOP_8: [[u32; 4]; 2] = [[64, 64, 32, 32], [64, 32, 32, 16]];
 
-/// The shortest slice of a sum that is worth its own workgroups, and sums that are better sliced than cut into small tiles.
+/// The shortest slice of a sum that is worth its own workgroups, and sums that are better sliced than cut into small tiles;
+/// columns and sums below it are few.
 const SLICE: u32 = 512;
 const LONG: u32 = 4096;
 
@@ -69,7 +70,9 @@ pub fn only_f32_sums(caps: &Caps) -> bool {
 pub fn choose(form: &Form, caps: &Caps) -> Algorithm {
     let (m, n, k) = form.size;
     let coop = Coop::of(caps).filter(|_| form.halves);
-    if m <= GEMV_ROWS && form.layout == WeightLayout::ByColumn && !(m > 4 && coop.is_some()) {
+    // Two passes over few weights are shorter than the step that makes halves of more than four rows.
+    let short = n < LONG && k < LONG;
+    if m <= GEMV_ROWS && form.layout == WeightLayout::ByColumn && (m <= 4 || short || coop.is_none()) {
         return gemv_q4(form, caps).map_or_else(|| gemv(if m <= 1 { 1 } else { 4 }, n, k, caps), Algorithm::GemvQ4);
     }
     if let Some(coop) = coop {
@@ -145,6 +148,7 @@ fn gemv_q4(form: &Form, caps: &Caps) -> Option<GemvQ4> {
         () if rows == 1 && blocks >= 1 => (8, 1, split(1, 8), blocks.min(2), planes),
         () if rows == 1 && two && k >= 4096 => (4, 2, split(2, 8), 1, Dot::F32),
         () if rows == 4 && two && n >= 4096 => (8, 2, 1, 1, Dot::F32),
+        () if rows == 4 && two && m > 4 => (8, 2, split(2, 2), 1, Dot::F32),
         () if n >= 4096 => (8, 1, split(1, 8), 1, Dot::F32),
         () if n >= 3072 => (4, 1, split(1, 8), 1, Dot::F32),
         () => (2, 1, split(1, 8), 1, Dot::F32),
@@ -254,6 +258,8 @@ mod tests {
             (100, 2048, 2048, &minimal, tile(64, 64)),
             (2048, 8192, 2048, &large, tile(128, 128)),
             (5, 8192, 2048, &coop, Algorithm::Thin { rows: 16, split: 2 }),
+            (8, 2048, 2048, &coop, q4(4, 8, 2, 2, 1, Dot::F32)),
+            (8, 2048, 8192, &coop, Algorithm::Thin { rows: 16, split: 8 }),
             (16, 2048, 2048, &coop, Algorithm::Thin { rows: 16, split: 8 }),
             (17, 2048, 2048, &coop, Algorithm::Thin { rows: 32, split: 8 }),
             (100, 8192, 2048, &coop, coop_tile(64, 32, 1)),
