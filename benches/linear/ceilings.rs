@@ -18,6 +18,12 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     if (all.x == 123456789u) { out[0] = f32(all.y); }
 }";
 
+const COPY: &str = "struct Params { n: u32 }
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+    for (var j = 0u; j < 4u; j++) { let at = (wg.x * 4u + j) * 256u + i; out[at] = x[at]; } // unroll
+}";
+
 /// Every load of an invocation on its way at once.
 const STREAM: &str = "struct Params { n: u32 }
 @compute @workgroup_size(WG)
@@ -89,6 +95,15 @@ impl Ceilings {
         Ceilings { launch, read, multiply }
     }
 
+    /// Bandwidth of copying in TB/s, what is read and what is written counted.
+    pub fn copy(gpu: &Gpu, quick: bool) -> f64 {
+        let bytes = if quick { 4u64 << 20 } else { 128 << 20 };
+        let kernel = Kernel::new(source("copy", COPY)).array("x", "vec4<u32>");
+        let kernel = kernel.role("out", RoleType::Array("vec4<u32>"), Access::Write);
+        let groups = (bytes / 16 / 1024) as u32;
+        2.0 * bytes as f64 / time(gpu, kernel, (bytes, bytes), (0, groups), 8) / 1e6
+    }
+
     /// Microseconds of the best kernel found that does nothing but read `bytes`, after another one and from memory.
     pub fn stream(gpu: &Gpu, bytes: u64, quick: bool) -> f64 {
         let (fours, total) = ((bytes / 16) as u32, if quick { bytes } else { bytes.max(256 << 20) });
@@ -128,7 +143,7 @@ fn time(gpu: &Gpu, kernel: Kernel, (bytes, piece): (u64, u64), (n, groups): (u32
         }
         buffer
     });
-    let out = gpu.buffer(MemoryKind::Scratch, 64 * 16 * 1024, "results").unwrap();
+    let out = gpu.buffer(MemoryKind::Scratch, piece.clamp(1 << 20, 128 << 20), "results").unwrap();
     let params = gpu.buffer(MemoryKind::Parameters, u64::from(PARAMS_STRIDE), "parameters").unwrap();
     let live = gpu.buffer(MemoryKind::Parameters, (LIVE_VECTORS * 16) as u64, "live values").unwrap();
     gpu.write(&params, 0, &n.to_le_bytes()).unwrap();

@@ -260,6 +260,12 @@ fn bmm_matches_its_formula() {
         x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
     };
     dense("aten.bmm.default", DType::F32, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
+    let (batch, m, k, n) = (3, 67, 45, 133);
+    let each = |a: &Data, b: &Data| {
+        let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
+        x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
+    };
+    dense("aten.bmm.default", DType::F16, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
 }
 
 #[test]
