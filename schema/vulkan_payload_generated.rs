@@ -253,6 +253,121 @@ pub mod vkgraph {
     impl flatbuffers::SimpleToVerifyInSlice for GraphTypes {}
     pub struct GraphTypesUnionTableOffset {}
 
+    // struct Word64, aligned to 4
+    #[repr(transparent)]
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct Word64(pub [u8; 8]);
+    impl Default for Word64 {
+        fn default() -> Self {
+            Self([0; 8])
+        }
+    }
+    impl core::fmt::Debug for Word64 {
+        fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+            f.debug_struct("Word64").field("low", &self.low()).field("high", &self.high()).finish()
+        }
+    }
+
+    impl flatbuffers::SimpleToVerifyInSlice for Word64 {}
+    impl<'a> flatbuffers::Follow<'a> for Word64 {
+        type Inner = &'a Word64;
+        #[inline]
+        unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+            <&'a Word64>::follow(buf, loc)
+        }
+    }
+    impl<'a> flatbuffers::Follow<'a> for &'a Word64 {
+        type Inner = &'a Word64;
+        #[inline]
+        unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+            flatbuffers::follow_cast_ref::<Word64>(buf, loc)
+        }
+    }
+    impl<'b> flatbuffers::Push for Word64 {
+        type Output = Word64;
+        #[inline]
+        unsafe fn push(&self, dst: &mut [u8], _written_len: usize) {
+            let src = ::core::slice::from_raw_parts(self as *const Word64 as *const u8, Self::size());
+            dst.copy_from_slice(src);
+        }
+    }
+
+    impl<'a> flatbuffers::Verifiable for Word64 {
+        #[inline]
+        fn run_verifier(v: &mut flatbuffers::Verifier, pos: usize) -> Result<(), flatbuffers::InvalidFlatbuffer> {
+            use self::flatbuffers::Verifiable;
+            v.in_buffer::<Self>(pos)
+        }
+    }
+
+    impl<'a> Word64 {
+        #[allow(clippy::too_many_arguments)]
+        pub fn new(low: u32, high: u32) -> Self {
+            let mut s = Self([0; 8]);
+            s.set_low(low);
+            s.set_high(high);
+            s
+        }
+
+        pub fn low(&self) -> u32 {
+            let mut mem = core::mem::MaybeUninit::<<u32 as EndianScalar>::Scalar>::uninit();
+            // Safety:
+            // Created from a valid Table for this object
+            // Which contains a valid value in this slot
+            EndianScalar::from_little_endian(unsafe {
+                core::ptr::copy_nonoverlapping(
+                    self.0[0..].as_ptr(),
+                    mem.as_mut_ptr() as *mut u8,
+                    core::mem::size_of::<<u32 as EndianScalar>::Scalar>(),
+                );
+                mem.assume_init()
+            })
+        }
+
+        pub fn set_low(&mut self, x: u32) {
+            let x_le = x.to_little_endian();
+            // Safety:
+            // Created from a valid Table for this object
+            // Which contains a valid value in this slot
+            unsafe {
+                core::ptr::copy_nonoverlapping(
+                    &x_le as *const _ as *const u8,
+                    self.0[0..].as_mut_ptr(),
+                    core::mem::size_of::<<u32 as EndianScalar>::Scalar>(),
+                );
+            }
+        }
+
+        pub fn high(&self) -> u32 {
+            let mut mem = core::mem::MaybeUninit::<<u32 as EndianScalar>::Scalar>::uninit();
+            // Safety:
+            // Created from a valid Table for this object
+            // Which contains a valid value in this slot
+            EndianScalar::from_little_endian(unsafe {
+                core::ptr::copy_nonoverlapping(
+                    self.0[4..].as_ptr(),
+                    mem.as_mut_ptr() as *mut u8,
+                    core::mem::size_of::<<u32 as EndianScalar>::Scalar>(),
+                );
+                mem.assume_init()
+            })
+        }
+
+        pub fn set_high(&mut self, x: u32) {
+            let x_le = x.to_little_endian();
+            // Safety:
+            // Created from a valid Table for this object
+            // Which contains a valid value in this slot
+            unsafe {
+                core::ptr::copy_nonoverlapping(
+                    &x_le as *const _ as *const u8,
+                    self.0[4..].as_mut_ptr(),
+                    core::mem::size_of::<<u32 as EndianScalar>::Scalar>(),
+                );
+            }
+        }
+    }
+
     pub enum NullOffset {}
     #[derive(Copy, Clone, PartialEq)]
 
@@ -709,12 +824,12 @@ pub mod vkgraph {
         }
 
         #[inline]
-        pub fn items(&self) -> Option<flatbuffers::Vector<'a, i64>> {
+        pub fn items(&self) -> Option<flatbuffers::Vector<'a, Word64>> {
             // Safety:
             // Created from valid Table for this object
             // which contains a valid value in this slot
             unsafe {
-                self._tab.get::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'a, i64>>>(IntList::VT_ITEMS, None)
+                self._tab.get::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'a, Word64>>>(IntList::VT_ITEMS, None)
             }
         }
     }
@@ -724,7 +839,7 @@ pub mod vkgraph {
         fn run_verifier(v: &mut flatbuffers::Verifier, pos: usize) -> Result<(), flatbuffers::InvalidFlatbuffer> {
             use self::flatbuffers::Verifiable;
             v.visit_table(pos)?
-                .visit_field::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'_, i64>>>(
+                .visit_field::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'_, Word64>>>(
                     "items",
                     Self::VT_ITEMS,
                     false,
@@ -734,7 +849,7 @@ pub mod vkgraph {
         }
     }
     pub struct IntListArgs<'a> {
-        pub items: Option<flatbuffers::WIPOffset<flatbuffers::Vector<'a, i64>>>,
+        pub items: Option<flatbuffers::WIPOffset<flatbuffers::Vector<'a, Word64>>>,
     }
     impl<'a> Default for IntListArgs<'a> {
         #[inline]
@@ -749,7 +864,7 @@ pub mod vkgraph {
     }
     impl<'a: 'b, 'b, A: flatbuffers::Allocator + 'a> IntListBuilder<'a, 'b, A> {
         #[inline]
-        pub fn add_items(&mut self, items: flatbuffers::WIPOffset<flatbuffers::Vector<'b, i64>>) {
+        pub fn add_items(&mut self, items: flatbuffers::WIPOffset<flatbuffers::Vector<'b, Word64>>) {
             self.fbb_.push_slot_always::<flatbuffers::WIPOffset<_>>(IntList::VT_ITEMS, items);
         }
         #[inline]
@@ -806,12 +921,13 @@ pub mod vkgraph {
         }
 
         #[inline]
-        pub fn items(&self) -> Option<flatbuffers::Vector<'a, f64>> {
+        pub fn items(&self) -> Option<flatbuffers::Vector<'a, Word64>> {
             // Safety:
             // Created from valid Table for this object
             // which contains a valid value in this slot
             unsafe {
-                self._tab.get::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'a, f64>>>(DoubleList::VT_ITEMS, None)
+                self._tab
+                    .get::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'a, Word64>>>(DoubleList::VT_ITEMS, None)
             }
         }
     }
@@ -821,7 +937,7 @@ pub mod vkgraph {
         fn run_verifier(v: &mut flatbuffers::Verifier, pos: usize) -> Result<(), flatbuffers::InvalidFlatbuffer> {
             use self::flatbuffers::Verifiable;
             v.visit_table(pos)?
-                .visit_field::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'_, f64>>>(
+                .visit_field::<flatbuffers::ForwardsUOffset<flatbuffers::Vector<'_, Word64>>>(
                     "items",
                     Self::VT_ITEMS,
                     false,
@@ -831,7 +947,7 @@ pub mod vkgraph {
         }
     }
     pub struct DoubleListArgs<'a> {
-        pub items: Option<flatbuffers::WIPOffset<flatbuffers::Vector<'a, f64>>>,
+        pub items: Option<flatbuffers::WIPOffset<flatbuffers::Vector<'a, Word64>>>,
     }
     impl<'a> Default for DoubleListArgs<'a> {
         #[inline]
@@ -846,7 +962,7 @@ pub mod vkgraph {
     }
     impl<'a: 'b, 'b, A: flatbuffers::Allocator + 'a> DoubleListBuilder<'a, 'b, A> {
         #[inline]
-        pub fn add_items(&mut self, items: flatbuffers::WIPOffset<flatbuffers::Vector<'b, f64>>) {
+        pub fn add_items(&mut self, items: flatbuffers::WIPOffset<flatbuffers::Vector<'b, Word64>>) {
             self.fbb_.push_slot_always::<flatbuffers::WIPOffset<_>>(DoubleList::VT_ITEMS, items);
         }
         #[inline]

@@ -56,6 +56,10 @@ fn id(number: i32) -> Result<ValueId> {
     u32::try_from(number).map(ValueId).map_err(|_| Error::Payload(format!("value id {number} is negative")))
 }
 
+fn bits(word: &vkgraph::Word64) -> u64 {
+    u64::from(word.high()) << 32 | u64::from(word.low())
+}
+
 fn value(value: vkgraph::VkValue<'_>) -> Result<Value> {
     let missing = || Error::Payload(format!("a value of type {:?} has no content", value.value_type()));
     Ok(match value.value_type() {
@@ -66,10 +70,12 @@ fn value(value: vkgraph::VkValue<'_>) -> Result<Value> {
             Value::Str(value.value_as_string().ok_or_else(missing)?.string_val().unwrap_or_default().to_string())
         }
         GraphTypes::IntList => {
-            Value::Ints(value.value_as_int_list().ok_or_else(missing)?.items().into_iter().flatten().collect())
+            let items = value.value_as_int_list().ok_or_else(missing)?.items();
+            Value::Ints(items.into_iter().flatten().map(|word| bits(word).cast_signed()).collect())
         }
         GraphTypes::DoubleList => {
-            Value::Doubles(value.value_as_double_list().ok_or_else(missing)?.items().into_iter().flatten().collect())
+            let items = value.value_as_double_list().ok_or_else(missing)?.items();
+            Value::Doubles(items.into_iter().flatten().map(|word| f64::from_bits(bits(word))).collect())
         }
         GraphTypes::BoolList => {
             Value::Bools(value.value_as_bool_list().ok_or_else(missing)?.items().into_iter().flatten().collect())

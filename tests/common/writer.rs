@@ -128,11 +128,11 @@ fn write_value<'a>(b: &mut Builder<'a>, value: &Entry) -> WIPOffset<vk::VkValue<
             (T::String, vk::String::create(b, &vk::StringArgs { string_val }).as_union_value())
         }
         Entry::Ints(items) => {
-            let items = Some(b.create_vector(items));
+            let items = Some(b.create_vector(&items.iter().map(|&n| word(n as u64)).collect::<Vec<_>>()));
             (T::IntList, vk::IntList::create(b, &vk::IntListArgs { items }).as_union_value())
         }
         Entry::Doubles(items) => {
-            let items = Some(b.create_vector(items));
+            let items = Some(b.create_vector(&items.iter().map(|x| word(x.to_bits())).collect::<Vec<_>>()));
             (T::DoubleList, vk::DoubleList::create(b, &vk::DoubleListArgs { items }).as_union_value())
         }
         Entry::List(items) => {
@@ -154,6 +154,10 @@ fn write_value<'a>(b: &mut Builder<'a>, value: &Entry) -> WIPOffset<vk::VkValue<
         }
     };
     vk::VkValue::create(b, &vk::VkValueArgs { value_type, value: Some(value) })
+}
+
+fn word(bits: u64) -> vk::Word64 {
+    vk::Word64::new(bits as u32, (bits >> 32) as u32)
 }
 
 fn datatype(dtype: DType) -> vk::VkDataType {

@@ -46,7 +46,7 @@ fn what_is_shared_a_thousand_times_is_refused() {
         let call =
             vk::OperatorCall::create(&mut b, &vk::OperatorCallArgs { node_id: 0, name: Some(name), args: Some(args) });
         let chain = b.create_vector(&vec![call; calls]);
-        let items = b.create_vector(&vec![7i64; 1 << 17]);
+        let items = b.create_vector(&vec![vk::Word64::new(7, 0); 1 << 17]);
         let list = vk::IntList::create(&mut b, &vk::IntListArgs { items: Some(items) }).as_union_value();
         let value = vk::VkValueArgs { value_type: vk::GraphTypes::IntList, value: Some(list) };
         let value = vk::VkValue::create(&mut b, &value);

@@ -1,7 +1,7 @@
 //! Graphs whose bytes are sound and whose meaning is not.
 
 use executorch_webgpu::error::Error;
-use executorch_webgpu::graph::DType::F32;
+use executorch_webgpu::graph::{DType::F32, Value};
 use executorch_webgpu::payload::parse;
 
 use crate::common::Model;
@@ -129,4 +129,21 @@ fn missing_operators_are_listed_all_at_once() {
         "operator_blocklist",
     ];
     assert!(matches!(error, Error::Unsupported { .. }) && words.iter().all(|word| text.contains(word)), "{text}");
+}
+
+#[test]
+fn lists_of_64_bit_numbers_lie_at_any_multiple_of_four() {
+    for strings in 0..4 {
+        let lists =
+            [Entry::Ints(vec![]), Entry::Doubles(vec![]), Entry::Ints(vec![i64::MIN, -2]), Entry::Doubles(vec![-0.5])];
+        let model = changed(|m| {
+            for entry in (0..strings).map(|_| Entry::Text("abcd".into())).chain(lists) {
+                m.add(entry);
+            }
+        });
+        let graph = parse(&model.payload.write()).unwrap();
+        let read =
+            [Value::Ints(vec![]), Value::Doubles(vec![]), Value::Ints(vec![i64::MIN, -2]), Value::Doubles(vec![-0.5])];
+        assert_eq!(graph.values[2 + strings..], read);
+    }
 }
