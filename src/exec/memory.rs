@@ -25,8 +25,8 @@ pub(super) type Place = (u32, u64, u64);
 impl Arena {
     pub fn new(gpu: &Gpu, plan: &Plan, payload: &[u8], data: &dyn DataSource) -> Result<Arena> {
         let mut arena = Arena { buffers: Vec::new(), place: vec![NONE; plan.storages.len()] };
-        for &bytes in &plan.buffers {
-            arena.buffers.push(gpu.buffer(MemoryKind::Activations, bytes, "activations")?.into());
+        for (&bytes, kind) in plan.buffers.iter().zip(plan.buffer_kinds()) {
+            arena.buffers.push(gpu.buffer(kind, bytes, "activations")?.into());
         }
         for (index, storage) in plan.storages.iter().enumerate().filter(|(_, storage)| storage.used) {
             let place = match storage.kind {

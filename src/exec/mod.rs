@@ -62,7 +62,7 @@ impl Program {
         });
         let (arena, ()) = (arena?, compiled?);
         let live = gpu.buffer(MemoryKind::Parameters, (LIVE_VECTORS * 16) as u64, "live values")?;
-        let staging = Staging::new(&gpu, output_bytes(&plan))?;
+        let staging = Staging::new(&gpu, plan.output_bytes())?;
         let steps = plan.probes.iter().map(|p| p.lowered.iter().map(|l| l.steps.len()).sum()).max().unwrap_or(0);
         let sequences = (0..SEQUENCES).map(|_| Sequence::new(&gpu, steps, &live)).collect::<Result<_>>()?;
         let groups = Groups::new();
@@ -357,9 +357,4 @@ fn live_values(plan: &Plan, symints: &[i32]) -> Vec<u8> {
         }
     }
     values.iter().flat_map(|n| n.to_le_bytes()).collect()
-}
-
-fn output_bytes(plan: &Plan) -> u64 {
-    let storage = |id: &ValueId| plan.storage.get(id.index()).and_then(|&s| plan.storages.get(s as usize));
-    plan.graph.outputs.iter().filter_map(storage).map(|s| s.bytes.next_multiple_of(16)).sum()
 }

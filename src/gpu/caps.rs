@@ -76,6 +76,29 @@ impl Caps {
         }
     }
 
+    /// A large GPU: every feature that kernels know, and limits that no kernel reaches.
+    pub fn full() -> Caps {
+        let coop = |f16_accumulate| CoopShape { m: 16, n: 16, k: 16, f16_accumulate };
+        Caps {
+            f16: true,
+            subgroup: Some((32, 32)),
+            packed_dot: true,
+            timestamps: true,
+            pipeline_cache: true,
+            immediate_bytes: 128,
+            coop: vec![coop(false), coop(true)],
+            max_binding: (4 << 30) - 4,
+            max_buffer: 1 << 40,
+            max_storage_buffers: 64,
+            shared_bytes: 48 << 10,
+            max_invocations: 1024,
+            max_size_x: 1024,
+            storage_alignment: 16,
+            uniform_alignment: 64,
+            ..Caps::minimal()
+        }
+    }
+
     /// Bytes of one buffer that one binding covers.
     pub fn binding(&self) -> u64 {
         self.max_binding.min(self.max_buffer)

@@ -46,7 +46,7 @@ impl Plan {
             for step in &lowered.steps {
                 let roles = step.binds.iter().zip(&step.kernel.roles);
                 let places: Vec<(Memory, Access)> =
-                    roles.filter_map(|(&bind, role)| Some((self.memory(node, bind)?, role.access))).collect();
+                    roles.filter_map(|(&bind, role)| Some((self.touched(node, bind)?, role.access))).collect();
                 let known: Vec<(Use, Access)> =
                     places.iter().filter_map(|(memory, now)| Some((*uses.get(memory)?, *now))).collect();
                 let level = 1 + known.iter().map(|(last, _)| last.level).max().unwrap_or(0);
@@ -63,7 +63,7 @@ impl Plan {
         depth
     }
 
-    fn memory(&self, node: usize, bind: Bind) -> Option<Memory> {
+    fn touched(&self, node: usize, bind: Bind) -> Option<Memory> {
         let id = match bind {
             Bind::Scratch(n) => return self.scratch.get(node)?.get(n as usize).copied().map(Memory::Shared),
             Bind::Value(id) | Bind::Range(id, ..) => id,

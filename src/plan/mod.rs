@@ -6,8 +6,10 @@ mod display;
 mod lifetimes;
 mod limits;
 mod lowering;
+mod memory;
 mod probe;
 mod products;
+mod refusals;
 mod resolve;
 mod storage;
 
@@ -24,6 +26,7 @@ pub use depth::Depth;
 pub(crate) use display::describe;
 pub(crate) use lowering::apply;
 pub use probe::{DynamicAxis, Probe};
+pub use refusals::refusals;
 pub use storage::NONE;
 
 /// What a storage is for.
@@ -79,25 +82,21 @@ impl Plan {
     /// Plans a graph for a device. Fails with all unknown operators at once, or with the first argument that an operator
     /// refuses at the largest shape.
     pub fn new(graph: Graph, caps: &Caps, options: &Options) -> Result<Plan> {
-        let ops = resolve::run(&graph)?;
-        let slots = slots(&graph)?;
-        let (storage, storages) = storage::assign(&graph, &ops, caps)?;
-        let dynamic = probe::dynamic_axes(&graph);
-        let mut plan = Plan {
-            graph,
-            ops,
-            storage,
-            storages,
-            buffers: Vec::new(),
-            scratch: Vec::new(),
-            slots,
-            dynamic,
-            probes: Vec::new(),
-        };
+        let mut plan = Plan::unlowered(graph, caps)?;
         plan.probes = probe::run(&plan, caps, options)?;
         storage::make_room(&mut plan);
         lifetimes::assign(&mut plan);
         Ok(plan)
+    }
+
+    /// A plan whose nodes are not lowered yet.
+    fn unlowered(graph: Graph, caps: &Caps) -> Result<Plan> {
+        let ops = resolve::run(&graph)?;
+        let slots = slots(&graph)?;
+        let (storage, storages) = storage::assign(&graph, &ops, caps)?;
+        let dynamic = probe::dynamic_axes(&graph);
+        let (buffers, scratch, probes) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Plan { graph, ops, storage, storages, buffers, scratch, slots, dynamic, probes })
     }
 
     /// The kernel variants of all probes, each once.

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Plan, apply};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gpu::Caps;
 use crate::graph::{Dims, Graph, Node, Value, ValueId};
 use crate::ops::Lowered;
@@ -50,7 +50,7 @@ pub(super) fn dynamic_axes(graph: &Graph) -> Vec<DynamicAxis> {
 /// Lowers the graph at its largest shape and, when it is dynamic, at both sides of every power of two below, so that every
 /// kernel that a call can need is known before the first call.
 pub(super) fn run(plan: &Plan, caps: &Caps, options: &Options) -> Result<Vec<Probe>> {
-    let largest = lower_all(plan, &plan.max_shapes(), caps, options)?;
+    let largest = lower_all(plan, &plan.max_shapes(), (caps, options), &mut Err)?;
     let mut probes = vec![largest];
     for size in sizes(plan) {
         let mut shapes = plan.max_shapes();
@@ -62,7 +62,7 @@ pub(super) fn run(plan: &Plan, caps: &Caps, options: &Options) -> Result<Vec<Pro
             }
         }
         // A size that the program itself excludes is refused again, with its sentence, when a call asks for it.
-        probes.extend(lower_all(plan, &shapes, caps, options));
+        probes.extend(lower_all(plan, &shapes, (caps, options), &mut Err));
     }
     Ok(probes)
 }
@@ -78,7 +78,13 @@ fn sizes(plan: &Plan) -> Vec<u32> {
     sizes
 }
 
-fn lower_all(plan: &Plan, shapes: &[Dims], caps: &Caps, options: &Options) -> Result<Probe> {
+/// Lowers every node in order. What `refused` makes of a refusal is returned, or the node gets no steps.
+pub(super) fn lower_all(
+    plan: &Plan,
+    shapes: &[Dims],
+    device: (&Caps, &Options),
+    refused: &mut dyn FnMut(Error) -> Result<()>,
+) -> Result<Probe> {
     let inputs = plan.graph.inputs.iter().map(|id| shapes.get(id.index()).copied().unwrap_or_default()).collect();
     let (shapes, symints) = (shapes.to_vec(), vec![0; plan.graph.values.len()]);
     let mut probe = Probe { inputs, shapes, symints, lowered: Vec::new(), complete: true };
@@ -90,7 +96,7 @@ fn lower_all(plan: &Plan, shapes: &[Dims], caps: &Caps, options: &Options) -> Re
         let late: Vec<ValueId> = numbers.iter().copied().filter(|id| unknown.contains(id)).collect();
         let late_shape = reads.iter().any(|id| !is_symint(id) && unknown.contains(id));
         let host = |_: ValueId, _: usize| Ok(0);
-        let lower = |symints: &[i32]| plan.lower_one(index, &probe.shapes, symints, &host, (caps, options));
+        let lower = |symints: &[i32]| plan.lower_one(index, &probe.shapes, symints, &host, device);
         let lowered = match lower(&probe.symints) {
             // A tensor whose shape hangs on a number that only a call brings may be anything yet.
             Err(_) if late_shape => {
@@ -102,7 +108,12 @@ fn lower_all(plan: &Plan, shapes: &[Dims], caps: &Caps, options: &Options) -> Re
                 probe.complete = false;
                 largest(plan, node)
             }
-            other => other?,
+            Err(error) => {
+                refused(error)?;
+                probe.complete = false;
+                largest(plan, node)
+            }
+            Ok(lowered) => lowered,
         };
         if !late.is_empty() || late_shape || (lowered.volatile && numbers.is_empty()) {
             unknown.extend(lowered.symint.map(|(id, _)| id));

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use executorch_webgpu::error::{Error, Result};
 use executorch_webgpu::exec::{DataSource, HostTensor, HostValue, Outputs, Program};
-use executorch_webgpu::gpu::{Caps, Profile};
+use executorch_webgpu::gpu::{Caps, MemoryKind, Profile};
 use executorch_webgpu::graph::{Constant, DType, Dims, Graph, Value, ValueId};
 use executorch_webgpu::options::Options;
 use executorch_webgpu::passes;
@@ -14,6 +14,7 @@ use executorch_webgpu::plan::Plan;
 use crate::common::data::Rng;
 use crate::common::writer::{Bytes, Entry, Payload};
 use crate::recipe::Recipe;
+use crate::seeds;
 use crate::{corpus, mutations};
 
 /// Cases that get through the plan, for each kind of change. The device sees only these.
@@ -149,4 +150,18 @@ fn programs_with_some_parts_changed() {
         let graph = mutations::changed(&all, rng);
         if graph.check().is_ok() { graph } else { Graph::default() }
     });
+}
+
+/// What a plan foretells of memory is what a device holds.
+#[test]
+fn a_plan_knows_the_memory_of_its_program() {
+    for profile in [Profile::Full, Profile::Minimal] {
+        let running = seeds::decoder().load_with(Options::default(), profile).unwrap();
+        let (held, planned) = (running.program.memory(), running.program.plan().memory());
+        use MemoryKind::{Activations, Caches, Scratch, Staging, Weights};
+        for kind in [Weights, Caches, Activations, Scratch, Staging] {
+            assert_eq!(planned.of(kind), held.of(kind), "{kind:?}");
+        }
+        assert!(planned.of(Weights) > 0 && planned.of(Caches) > 0 && planned.of(Activations) > 0);
+    }
 }
