@@ -17,7 +17,8 @@ pub fn run(python: &Python) -> Result {
     process::run(&mut configure)?;
     process::run(Command::new(python.program("cmake")).arg("--build").arg(build_dir()))?;
     heading("host programs");
-    process::run(&mut cargo(python, &["build", "--release", "--package", "etwgpu-host"])?)
+    process::run(&mut cargo(python, &["build", "--release", "--package", "etwgpu-host"])?)?;
+    process::run(&mut cargo(python, &["build", "--release", "--package", "executorch-webgpu", "--bin", "etwgpu-ops"])?)
 }
 
 /// Cargo with the environment that the host crate and the tests read.

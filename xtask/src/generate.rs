@@ -80,7 +80,7 @@ fn c_header() -> Result<Generated> {
 fn op_table(python: &Python) -> Result<Generated> {
     let path = root().join("README.md");
     let readme = fs::read_to_string(&path).map_err(|error| format!("README.md is unreadable: {error}"))?;
-    let arguments = ["run", "--quiet", "--package", "executorch-webgpu", "--example", "op_table"];
+    let arguments = ["run", "--quiet", "--package", "executorch-webgpu", "--bin", "etwgpu-ops"];
     let table = output(&mut compile::cargo(python, &arguments)?)?;
     Ok(Generated { path, text: with_table(&readme, &table)? })
 }

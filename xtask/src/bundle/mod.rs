@@ -106,7 +106,7 @@ impl Stage {
         for (name, test) in programs::abi_tests()? {
             self.binary(&test, &format!("bin/abi/{name}"))?;
         }
-        for name in ["etwgpu-chat", "etwgpu-bench"] {
+        for name in ["etwgpu-chat", "etwgpu-bench", "etwgpu-ops"] {
             self.binary(&target_dir().join("release").join(name), &format!("bin/{name}"))?;
         }
         self.binary(&build_dir().join("etwgpu_runner"), "bin/etwgpu_runner")?;
