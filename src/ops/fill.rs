@@ -1,7 +1,7 @@
 //! Tensors made from numbers alone.
 
 use super::elementwise::{Input, Map, compute_type, map};
-use super::{ALL, Lower, Op};
+use super::{ALL, Lower, NUMBERS, Op};
 use crate::error::Result;
 use crate::graph::Dims;
 use crate::shader::Elem;
@@ -15,7 +15,7 @@ pub const OPS: &[Op] = &[
     Op::new("aten.zeros_like.default", ALL, |lower| like(lower, Some(0.0))),
     Op::new("aten.ones_like.default", ALL, |lower| like(lower, Some(1.0))),
     Op::new("aten.scalar_tensor.default", ALL, scalar),
-    Op::new("aten.arange.start_step", ALL, range),
+    Op::new("aten.arange.start_step", NUMBERS, range),
 ];
 
 fn number(lower: &mut Lower<'_>, argument: usize) -> Result<f64> {

@@ -152,11 +152,14 @@ impl<'a> Lower<'a> {
         Ok(lower.answer)
     }
 
-    /// Refuses a first operand of a type that the operator's row does not name; a 64-bit type counts as what the device
-    /// holds instead.
+    /// Refuses a first operand of a type that the operator's row does not name, or such a result where the first operand is
+    /// no tensor; a 64-bit type counts as what the device holds instead.
     fn check_operand(&self) -> Result<()> {
-        let first = self.node.args.first().and_then(|&id| self.env.graph.flatten(id).first().copied());
-        let Some(tensor) = first.and_then(|id| self.env.graph.tensor(id)) else { return Ok(()) };
+        let graph = self.env.graph;
+        let tensor = |id: Option<&ValueId>| graph.tensor(*graph.flatten(*id?).first()?);
+        let operand = tensor(self.node.args.first()).map(|tensor| ("operand", tensor));
+        let result = || tensor(self.node.args.last()).map(|tensor| ("result", tensor));
+        let Some((what, tensor)) = operand.or_else(result) else { return Ok(()) };
         let held = match tensor.dtype {
             DType::F64 => DType::F32,
             DType::I64 => DType::I32,
@@ -166,7 +169,7 @@ impl<'a> Lower<'a> {
             return Ok(());
         }
         let expected: Vec<String> = self.op.dtypes.iter().map(DType::to_string).collect();
-        Err(self.unsupported(format!("its operand is {}, expected one of {}", tensor.dtype, expected.join(", "))))
+        Err(self.unsupported(format!("its {what} is {}, expected one of {}", tensor.dtype, expected.join(", "))))
     }
 
     /// The device.

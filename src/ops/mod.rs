@@ -57,7 +57,7 @@ pub struct Op {
     pub name: &'static str,
     /// WGSL expression of an elementwise operator; empty for others.
     pub formula: &'static str,
-    /// Element types that the first operand may have.
+    /// Element types that the first operand may have, or the result where the first operand is no tensor.
     pub dtypes: &'static [DType],
     /// Arguments that are written in place.
     pub writes: &'static [usize],

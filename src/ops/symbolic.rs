@@ -1,12 +1,12 @@
 //! Integers that are computed on the host: sizes, positions and their arithmetic.
 
-use super::{ALL, Lower, Op};
+use super::{ALL, INTEGERS, Lower, Op};
 use crate::error::Result;
 
 /// Rows of this family.
 pub const OPS: &[Op] = &[
     Op::new("sym_size.int", ALL, size),
-    Op::new("et_vk.select_as_symint.default", ALL, select).notes("the source is a graph input"),
+    Op::new("et_vk.select_as_symint.default", INTEGERS, select).notes("the source is a graph input"),
     Op::new("add", &[], arithmetic),
     Op::new("sub", &[], arithmetic),
     Op::new("mul", &[], arithmetic),

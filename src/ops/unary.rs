@@ -1,7 +1,7 @@
 //! Elementwise functions of one tensor: rows of (name, WGSL expression in `x`, with scalar arguments `p.s` and `p.t`).
 
 use super::elementwise::{Input, Map, compute_type, map};
-use super::{INTEGERS, Lower, NUMBERS, Op};
+use super::{FLOATS, INTEGERS, Lower, NUMBERS, Op};
 use crate::error::Result;
 
 /// Functions whose result is floating-point, whatever they are given.
@@ -14,10 +14,10 @@ pub const FLOATING: &[Op] = &[
     Op::new("aten.cos.default", NUMBERS, floating).formula("cosine(x)"),
     Op::new("aten.tanh.default", NUMBERS, floating).formula("hyperbolic(x)"),
     Op::new("aten.sigmoid.default", NUMBERS, floating).formula("1.0 / (1.0 + exp(-x))"),
-    Op::new("aten.hardswish.default", NUMBERS, floating).formula("x * clamp(x + 3.0, 0.0, 6.0) / 6.0"),
-    Op::new("aten.gelu.default", NUMBERS, gelu).formula("gelu(x, p.s)"),
-    Op::new("aten.leaky_relu.default", NUMBERS, leaky_relu).formula("select(x * p.s, x, x > 0.0)"),
-    Op::new("aten.hardshrink.default", NUMBERS, hardshrink).formula("select(x, 0.0, x >= -p.s && x <= p.s)"),
+    Op::new("aten.hardswish.default", FLOATS, floating).formula("x * clamp(x + 3.0, 0.0, 6.0) / 6.0"),
+    Op::new("aten.gelu.default", FLOATS, gelu).formula("gelu(x, p.s)"),
+    Op::new("aten.leaky_relu.default", FLOATS, leaky_relu).formula("select(x * p.s, x, x > 0.0)"),
+    Op::new("aten.hardshrink.default", FLOATS, hardshrink).formula("select(x, 0.0, x >= -p.s && x <= p.s)"),
 ];
 
 /// Functions that stay in the type of their operand.

@@ -29,6 +29,8 @@ impl Data {
         let count = dims.iter().product::<u32>() as usize;
         let values = (0..count).map(|_| match dtype {
             DType::Bool => f64::from(u8::from(rng.next() & 1 == 1)),
+            // The device holds doubles as singles.
+            DType::F64 => f64::from(rng.uniform(low, high) as f32),
             d if d.is_float() => rng.uniform(low, high),
             _ => rng.uniform(low, high + 1.0).floor().clamp(low, high),
         });

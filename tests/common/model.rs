@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use executorch_webgpu::error::{Error, Result};
@@ -140,11 +141,32 @@ impl Model {
     /// The same with options.
     #[track_caller]
     pub fn check_with(&self, options: &Options, inputs: &[&Data], verify: impl Fn(&[Data])) {
+        if self.noted() {
+            return;
+        }
         for profile in [Profile::Full, Profile::Minimal] {
             let mut running = self.load_with(options.clone(), profile).unwrap();
             running.program.fill_activations(0xFF).unwrap();
             verify(&running.run(inputs).unwrap());
         }
+    }
+}
+
+thread_local! {
+    static NOTED: RefCell<Option<Vec<Model>>> = const { RefCell::new(None) };
+}
+
+/// The models that tests would check; none is loaded.
+pub fn models_of(tests: &[fn()]) -> Vec<Model> {
+    NOTED.set(Some(Vec::new()));
+    tests.iter().for_each(|test| test());
+    NOTED.take().unwrap()
+}
+
+impl Model {
+    /// True when this thread asks for the models of tests instead of running them: this is one of them.
+    pub fn noted(&self) -> bool {
+        NOTED.with_borrow_mut(|noted| noted.as_mut().map(|models| models.push(self.clone()))).is_some()
     }
 }
 

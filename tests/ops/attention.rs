@@ -3,9 +3,13 @@ use executorch_webgpu::graph::DType;
 use executorch_webgpu::ops::attention::Cut;
 use executorch_webgpu::options::Options;
 
+use crate::cases::FLOATS;
 use crate::common::model::Running;
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
+
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[both_floats_are_taken, update_cache_writes_its_rows_and_no_others];
 
 pub const F32_TOLERANCE: (f64, f64) = (1e-4, 1e-3);
 pub const F16_TOLERANCE: (f64, f64) = (2e-3, 1e-2);
@@ -20,23 +24,27 @@ pub struct Shape {
 }
 
 /// A program with its caches inside: q, k, v and the position (int64 [1]) in, attention out. Cache rows hold NaN at first.
-fn model(s: Shape, scale: Option<f64>) -> Model {
+fn model_of(dtype: DType, s: Shape, scale: Option<f64>) -> Model {
     let mut m = Model::new();
-    let q = m.input(DType::F32, &[1, s.seq, s.heads_q, s.d]);
-    let k = m.input(DType::F32, &[1, s.seq, s.heads_kv, s.d]);
-    let v = m.input(DType::F32, &[1, s.seq, s.heads_kv, s.d]);
+    let q = m.input(dtype, &[1, s.seq, s.heads_q, s.d]);
+    let k = m.input(dtype, &[1, s.seq, s.heads_kv, s.d]);
+    let v = m.input(dtype, &[1, s.seq, s.heads_kv, s.d]);
     let pos_tensor = m.input(DType::I64, &[1]);
     let (zero, pos) = (m.int(0), m.symint());
     m.op("et_vk.select_as_symint.default", &[pos_tensor, zero, zero, pos]);
     let cache = [1, s.capacity, s.heads_kv, s.d];
-    let unused = Data::f32(&cache, vec![f64::NAN; cache.iter().product::<u32>() as usize]);
+    let unused = Data::new(dtype, &cache, vec![f64::NAN; cache.iter().product::<u32>() as usize]);
     let (k_cache, v_cache) = (m.constant(&unused), m.constant(&unused));
-    let out = m.tensor(DType::F32, &[1, s.seq, s.heads_q, s.d]);
+    let out = m.tensor(dtype, &[1, s.seq, s.heads_q, s.d]);
     let (one, none, causal) = (m.int(1), m.null(), m.boolean(true));
     let scale = scale.map(|x| m.double(x)).unwrap_or(none);
     m.op("sdpa_with_kv_cache.default", &[q, k, v, k_cache, v_cache, pos, one, none, none, causal, scale, out]);
     m.output(out);
     m
+}
+
+fn model(s: Shape, scale: Option<f64>) -> Model {
+    model_of(DType::F32, s, scale)
 }
 
 /// The cache and the formula on the host.
@@ -368,15 +376,26 @@ fn the_unwritten_result_of_update_cache_is_not_handed_out() {
 }
 
 #[test]
+fn both_floats_are_taken() {
+    let s = Shape { heads_q: 4, heads_kv: 2, d: 8, seq: 5, capacity: 9 };
+    for (dtype, tolerance) in FLOATS.into_iter().zip([F32_TOLERANCE, F16_TOLERANCE]) {
+        let [q, k, v] = inputs(s, s.seq, 1.0, 3).map(|x| Data::new(dtype, &x.dims, x.values));
+        let want = Reference::new(s, None).kept_in(dtype).step(&q, &k, &v, 0);
+        model_of(dtype, s, None)
+            .check(&[&q, &k, &v, &Data::i64(&[1], &[0])], |got| assert_close(&got[0], &q.dims, &want, tolerance));
+    }
+}
+
+#[test]
 fn update_cache_writes_its_rows_and_no_others() {
-    for (rows, heads, d, capacity, pos) in [(2, 2, 4, 8, 0), (2, 2, 4, 8, 5), (3, 4, 8, 16, 10), (1, 1, 4, 1, 0)] {
-        let value = Data::random(DType::F32, &[1, rows, heads, d], (-1.0, 1.0), 80);
-        let initial = Data::random(DType::F32, &[1, capacity, heads, d], (-1.0, 1.0), 81);
+    let sizes = [(2, 2, 4, 8, 0), (2, 2, 4, 8, 5), (3, 4, 8, 16, 10), (1, 1, 4, 1, 0)];
+    for ((rows, heads, d, capacity, pos), dtype) in sizes.into_iter().zip(FLOATS.into_iter().cycle()) {
+        let value = Data::random(dtype, &[1, rows, heads, d], (-1.0, 1.0), 80);
+        let initial = Data::random(dtype, &[1, capacity, heads, d], (-1.0, 1.0), 81);
         let mut m = Model::new();
-        let input = m.input(DType::F32, &value.dims);
+        let input = m.input(dtype, &value.dims);
         let (cache, at) = (m.constant(&initial), m.add(Entry::Int(pos)));
-        let (ignored, copy, none) =
-            (m.tensor(DType::F32, &initial.dims), m.tensor(DType::F32, &initial.dims), m.null());
+        let (ignored, copy, none) = (m.tensor(dtype, &initial.dims), m.tensor(dtype, &initial.dims), m.null());
         m.op("update_cache.default", &[input, cache, at, ignored]);
         m.op("aten.clone.default", &[cache, none, copy]);
         m.output(copy);

@@ -4,6 +4,20 @@ use crate::cases::{ALL, FLOATS, INTEGERS, SPECIAL, broadcast, check_in_turn, hol
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[
+    sums_and_differences,
+    products,
+    quotients,
+    minima_carry_nan,
+    powers,
+    comparisons_of_tensors,
+    comparisons_with_numbers,
+    logic,
+    mixed_types_promote,
+    a_selection_broadcasts_three_ways,
+];
+
 type Args<'a> = &'a [Entry];
 
 /// Same shape, a number as tensor, rows, columns, both sides repeating, vectors of four and not, rank 8, nothing at all.
@@ -106,6 +120,7 @@ fn sums_and_differences() {
 fn products() {
     floats("aten.mul.Tensor", &[], (-3.0, 3.0), |a, b| a * b);
     integers("aten.mul.Tensor", &[], |a, b| a * b);
+    every_pair("aten.mul.Tensor", &[], DType::Bool, (0.0, 1.0), |a, b| a * b);
 }
 
 #[test]
@@ -124,6 +139,7 @@ fn quotients() {
     for dtype in INTEGERS {
         few_pairs("aten.div.Tensor", (dtype, DType::F32), (1.0, 100.0), |a, b| a / b);
     }
+    few_pairs("aten.div.Tensor", (DType::Bool, DType::F32), (0.0, 1.0), |a, b| a / b);
     integers("aten.div.Tensor_mode", &[Entry::Text("floor".into())], |a, b| (a / b).floor());
     integers("aten.div.Tensor_mode", &[Entry::Text("trunc".into())], |a, b| (a / b).trunc());
     let (a, b) = (Data::random(DType::I32, &[40], (-9.0, 9.0), 1), Data::random(DType::I32, &[40], (-5.0, -1.0), 2));
@@ -156,6 +172,7 @@ fn minima_carry_nan() {
     let lowest = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) };
     floats("aten.minimum.default", &[], (-3.0, 3.0), lowest);
     integers("aten.minimum.default", &[], f64::min);
+    every_pair("aten.minimum.default", &[], DType::Bool, (0.0, 1.0), f64::min);
 }
 
 #[test]
@@ -167,8 +184,11 @@ fn powers() {
     let a = specials(&[-2.0, -0.5, 0.0, 1.0, 3.0, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY], &[9]);
     let b = specials(&[2.0, 3.0, -1.0, 0.5, 0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -2.5], &[9, 1]);
     compare("aten.pow.Tensor_Tensor", &[], &a, &b, DType::F32, f64::powf);
-    let (a, b) = (Data::random(DType::I32, &[40], (-9.0, 9.0), 1), Data::random(DType::I32, &[40], (0.0, 8.0), 2));
-    compare("aten.pow.Tensor_Tensor", &[], &a, &b, DType::I32, f64::powf);
+    for dtype in INTEGERS {
+        let low = if dtype == DType::U8 { 0.0 } else { -9.0 };
+        let (a, b) = (Data::random(dtype, &[40], (low, 9.0), 1), Data::random(dtype, &[40], (0.0, 8.0), 2));
+        compare("aten.pow.Tensor_Tensor", &[], &a, &b, dtype, f64::powf);
+    }
     changing_sizes("aten.pow.Tensor_Tensor", &[], (0.3, 2.5), f64::powf);
 }
 
@@ -265,8 +285,8 @@ fn a_selection_broadcasts_three_ways() {
         [&[0], &[1], &[1]],
     ];
     for dtype in ALL {
-        for [c, a, b] in shapes {
-            let cond = Data::random(DType::Bool, c, (0.0, 1.0), 1);
+        for ([c, a, b], held) in shapes.into_iter().zip([DType::Bool, DType::U8].into_iter().cycle()) {
+            let cond = Data::random(held, c, (0.0, 1.0), 1);
             let (a, b) = (Data::random(dtype, a, (0.0, 9.0), 2), Data::random(dtype, b, (0.0, 9.0), 3));
             let dims = broadcast(&[c, &a.dims, &b.dims]);
             let count = dims.iter().product::<u32>() as usize;

@@ -4,6 +4,10 @@ use crate::cases::{ALL, SHAPES, check_in_turn, hold, pick, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] =
+    &[every_type_converts_to_every_type, a_copy_takes_the_second_tensor_in_the_shape_of_the_first];
+
 fn converted(x: f64, to: DType) -> f64 {
     match to {
         DType::Bool => f64::from(x != 0.0),
@@ -32,6 +36,7 @@ fn every_type_converts_to_every_type() {
         for to in ALL {
             let low = if from == DType::U8 || to == DType::U8 { 0.0 } else { -100.0 };
             check("aten._to_copy.default", &Data::random(from, &[37, 3], (low, 100.0), 4), to);
+            check("dim_order_ops._to_dim_order_copy.default", &Data::random(from, &[5], (low, 100.0), 4), to);
         }
     }
     for dims in SHAPES {
@@ -76,6 +81,12 @@ fn a_copy_takes_the_second_tensor_in_the_shape_of_the_first() {
         let source = Data::random(from, shape, (-9.0, 9.0), 2);
         let want: Vec<f64> = (0..15).map(|i| pick(&source, &[5, 3], i)).collect();
         Model::single("aten.copy.default", &[&like, &source], &[Entry::Bool(false)], DType::F32, &[5, 3])
+            .check(&[&like, &source], |got| assert_close(&got[0], &[5, 3], &want, (0.0, 0.0)));
+    }
+    for dtype in ALL {
+        let (like, source) = (Data::random(dtype, &[5, 3], (0.0, 1.0), 1), Data::random(dtype, &[3], (0.0, 9.0), 2));
+        let want: Vec<f64> = (0..15).map(|i| pick(&source, &[5, 3], i)).collect();
+        Model::single("aten.copy.default", &[&like, &source], &[Entry::Bool(false)], dtype, &[5, 3])
             .check(&[&like, &source], |got| assert_close(&got[0], &[5, 3], &want, (0.0, 0.0)));
     }
 }

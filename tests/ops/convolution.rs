@@ -4,6 +4,9 @@ use crate::cases::{FLOATS, check_in_turn};
 use crate::common::writer::Id;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[pictures, lines, transposed_pictures, results_between_bounds];
+
 /// The arguments of a convolution besides its tensors; lines have one row.
 #[derive(Clone, Copy)]
 struct Form {
@@ -177,18 +180,19 @@ fn results_between_bounds() {
         // The upper bound wins.
         ([Some(1.0), Some(-1.0)], 4),
     ] {
-        for biased in [true, false] {
+        for (biased, dtype) in [(true, DType::F32), (false, DType::F32), (true, DType::F16)] {
             let form = Form { padding: [1, 1], groups, biased, ..PLAIN };
-            let mut x = Data::random(DType::F32, &[1, 4, 6, 7], (-3.0, 3.0), 4);
+            let mut x = Data::random(dtype, &[1, 4, 6, 7], (-3.0, 3.0), 4);
             x.values[0] = f64::NAN;
-            let [w, bias] = weights(DType::F32, &[8, 4 / groups as u32, 3, 3], &form);
+            let [w, bias] = weights(dtype, &[8, 4 / groups as u32, 3, 3], &form);
             let (dims, mut want) = reference(&x, &w, biased.then_some(&bias), &form);
             for y in &mut want {
                 let low = bounds[0].map_or(*y, |low| if *y < low { low } else { *y });
                 *y = bounds[1].map_or(low, |high| if low > high { high } else { low });
             }
+            let limit = if dtype == DType::F16 { (2e-2, 1e-2) } else { (3e-5, 2e-5) };
             model("et_vk.conv_with_clamp.default", &x, [&w, &bias], &form, &bounds)
-                .check(&[&x], |got| assert_close(&got[0], &dims, &want, (3e-5, 2e-5)));
+                .check(&[&x], |got| assert_close(&got[0], &dims, &want, limit));
         }
     }
 }

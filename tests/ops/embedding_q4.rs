@@ -4,6 +4,9 @@ use crate::cases::{check_in_turn, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[both_nibble_orders_and_every_group, four_bit_embeddings];
+
 /// A packed table, its scales and the numbers that they stand for.
 fn table(rows: u32, width: u32, group: u32, low_first: bool, scale: DType) -> (Data, Data, Vec<f64>) {
     let packed = Data::random(DType::U8, &[rows, width / 2], (0.0, 255.0), 1);
@@ -16,6 +19,11 @@ fn table(rows: u32, width: u32, group: u32, low_first: bool, scale: DType) -> (D
     };
     let numbers = (0..(rows * width) as usize).map(number).collect();
     (packed, scales, numbers)
+}
+
+/// The same bytes as int8.
+fn signed(packed: &Data) -> Data {
+    Data::from_bytes(DType::I8, &packed.dims, &packed.bytes())
 }
 
 fn rows(numbers: &[f64], width: u32, index: &Data, count: u32) -> (Vec<u32>, Vec<f64>) {
@@ -45,8 +53,10 @@ fn both_nibble_orders_and_every_group() {
                 let (packed, scales, numbers) = table(v, width, group, low_first, dtype);
                 let index = Data::random(DType::I64, &[1, 7], (0.0, f64::from(v - 1)), 3);
                 let (dims, want) = rows(&numbers, width, &index, v);
-                model(&packed, &scales, Entry::Int(i64::from(group)), &index, linear.clone(), (dtype, &dims))
-                    .check(&[&index], |got| assert_close(&got[0], &dims, &want, tolerance(dtype, 1)));
+                for packed in [&packed, &signed(&packed)] {
+                    model(packed, &scales, Entry::Int(i64::from(group)), &index, linear.clone(), (dtype, &dims))
+                        .check(&[&index], |got| assert_close(&got[0], &dims, &want, tolerance(dtype, 1)));
+                }
             }
         }
     }
@@ -101,7 +111,8 @@ fn four_bit_embeddings() {
             let index = Data::random(DType::I64, &[1, 7], (-2.0, f64::from(v)), 3);
             let (dims, want) = rows(&numbers, width, &index, v);
             let mut m = Model::new();
-            let (w, s) = (m.constant(&packed), m.constant(&reshape(&scales)));
+            let (w, s) =
+                (m.constant(&if zeros.is_some() { signed(&packed) } else { packed }), m.constant(&reshape(&scales)));
             let z = match &zero {
                 Some(zero) => m.constant(&reshape(zero)),
                 None => m.null(),

@@ -4,6 +4,9 @@ use crate::cases::{ALL, SHAPES, check_in_turn, hold, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[constant_tensors_of_every_type, tensors_like_another, ranges];
+
 fn sizes_of(dims: &[u32]) -> Entry {
     Entry::Ints(dims.iter().map(|&n| i64::from(n)).collect())
 }
@@ -50,11 +53,14 @@ fn tensors_like_another() {
         ("aten.zeros_like.default", vec![none.clone()], 0.0),
         ("aten.ones_like.default", vec![none.clone()], 1.0),
     ] {
-        let make = |n: u32| [Data::random(DType::F32, &[n, 3], (0.0, 1.0), 1)];
-        let m = Model::single(op, &[&make(9)[0]], &args, DType::F32, &[9, 3]);
-        check_in_turn(&m, &sizes(9).map(make), |[x], got| {
-            assert_close(&got[0], &x.dims, &vec![value; x.values.len()], (0.0, 0.0));
-        });
+        for dtype in ALL {
+            let held = if dtype == DType::Bool { f64::from(value != 0.0) } else { hold(dtype, value) };
+            let make = |n: u32| [Data::random(dtype, &[n, 3], (0.0, 1.0), 1)];
+            let m = Model::single(op, &[&make(9)[0]], &args, dtype, &[9, 3]);
+            check_in_turn(&m, &sizes(9).map(make), |[x], got| {
+                assert_close(&got[0], &x.dims, &vec![held; x.values.len()], (0.0, 0.0));
+            });
+        }
     }
 }
 
@@ -62,7 +68,7 @@ fn tensors_like_another() {
 fn ranges() {
     let cases: [(f64, f64, f64); 5] =
         [(0.0, 7.0, 1.0), (-3.0, 10.0, 4.0), (5.0, -6.0, -2.0), (0.25, 3.0, 0.5), (2.0, 2.0, 1.0)];
-    for dtype in [DType::F32, DType::F16, DType::I32, DType::I64, DType::U8] {
+    for dtype in ALL.into_iter().filter(|dtype| *dtype != DType::Bool) {
         for (start, end, step) in cases {
             if !dtype.is_float() && (step == 0.5 || dtype == DType::U8 && end < 0.0) {
                 continue;

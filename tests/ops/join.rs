@@ -4,6 +4,9 @@ use crate::cases::{ALL, check_in_turn, coordinates, flat, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[concatenations, paddings];
+
 fn concatenated(parts: &[&Data], axis: usize) -> (Vec<u32>, Vec<f64>) {
     let parts: Vec<&&Data> = parts.iter().filter(|x| x.dims != [0]).collect();
     let mut dims = parts[0].dims.clone();

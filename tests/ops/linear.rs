@@ -2,11 +2,20 @@ use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
 use executorch_webgpu::options::Options;
 
-use crate::cases::check_in_turn;
+use crate::cases::{FLOATS, check_in_turn};
 use crate::common::q4::{self, Q4};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance, tolerance_of_halves};
 use crate::q4_layer::ways;
+
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[
+    linear_matches_its_formula,
+    mm_matches_its_formula,
+    bmm_matches_its_formula,
+    addmm_scales_and_adds,
+    q4_takes_both_floats,
+];
 
 /// `out[m, n] = sum_k x[m, k] w[n, k]`
 pub fn product(x: &[f64], w: &[f64], (m, n, k): (u32, u32, u32)) -> Vec<f64> {
@@ -253,19 +262,28 @@ fn mm_matches_its_formula() {
 }
 
 #[test]
+fn q4_takes_both_floats() {
+    let (m, k, n) = (3, 64, 12);
+    let w = q4::random(n, k, 32, 1);
+    for dtype in FLOATS {
+        let x = Data::random(dtype, &[m, k], (-1.0, 1.0), 2);
+        let want = product(&x.values, &w.dense, (m, n, k));
+        q4_model(&x, &w, None, &[m, n])
+            .check(&[&x], |got| assert_close(&got[0], &[m, n], &want, tolerance(dtype, k as usize)));
+    }
+}
+
+#[test]
 fn bmm_matches_its_formula() {
-    let (batch, m, k, n) = (5, 7, 11, 13);
-    let each = |a: &Data, b: &Data| {
-        let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
-        x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
-    };
-    dense("aten.bmm.default", DType::F32, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
-    let (batch, m, k, n) = (3, 67, 45, 133);
-    let each = |a: &Data, b: &Data| {
-        let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
-        x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
-    };
-    dense("aten.bmm.default", DType::F16, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
+    for (dtype, (batch, m, k, n)) in
+        FLOATS.into_iter().flat_map(|dtype| [(dtype, (5, 7, 11, 13)), (dtype, (3, 67, 45, 133))])
+    {
+        let each = |a: &Data, b: &Data| {
+            let (x, w) = (a.values.chunks((m * k) as usize), b.values.chunks((k * n) as usize));
+            x.zip(w).flat_map(|(x, w)| product(x, &transposed(w, k, n), (m, n, k))).collect()
+        };
+        dense("aten.bmm.default", dtype, [&[batch, m, k], &[batch, k, n]], &[batch, m, n], each, k);
+    }
 }
 
 #[test]
@@ -327,10 +345,11 @@ fn matrices_that_are_expanded_or_permuted() {
 #[test]
 fn addmm_scales_and_adds() {
     let (m, k, n) = (5, 15, 33);
-    for bias_dims in [&[n][..], &[m, n], &[1, n], &[m, 1], &[1]] {
-        let bias = Data::random(DType::F32, bias_dims, (-1.0, 1.0), 30);
-        let a = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 31);
-        let b = Data::random(DType::F32, &[k, n], (-1.0, 1.0), 32);
+    let shapes: [&[u32]; 5] = [&[n], &[m, n], &[1, n], &[m, 1], &[1]];
+    for (bias_dims, dtype) in shapes.into_iter().zip(FLOATS.into_iter().cycle()) {
+        let bias = Data::random(dtype, bias_dims, (-1.0, 1.0), 30);
+        let a = Data::random(dtype, &[m, k], (-1.0, 1.0), 31);
+        let b = Data::random(dtype, &[k, n], (-1.0, 1.0), 32);
         let sums = product(&a.values, &transposed(&b.values, k, n), (m, n, k));
         let at = |i: usize| {
             let (row, column) = (i / n as usize, i % n as usize);
@@ -340,7 +359,7 @@ fn addmm_scales_and_adds() {
         };
         let want: Vec<f64> = sums.iter().enumerate().map(|(i, s)| 0.5 * s + 2.0 * at(i)).collect();
         let scalars = [Entry::Int(2), Entry::Double(0.5)];
-        let model = Model::single("aten.addmm.default", &[&bias, &a, &b], &scalars, DType::F32, &[m, n]);
-        model.check(&[&bias, &a, &b], |out| assert_close(&out[0], &[m, n], &want, tolerance(DType::F32, 15)));
+        let model = Model::single("aten.addmm.default", &[&bias, &a, &b], &scalars, dtype, &[m, n]);
+        model.check(&[&bias, &a, &b], |out| assert_close(&out[0], &[m, n], &want, tolerance(dtype, 15)));
     }
 }

@@ -7,6 +7,15 @@ use crate::common::model::Running;
 use crate::common::writer::{Entry, Id};
 use crate::common::{Data, Model, assert_close, q4, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[
+    bytes_in_and_bytes_out,
+    bytes_in_and_numbers_out,
+    numbers_times_byte_channels,
+    numbers_times_nibble_channels,
+    dynamic_bytes_times_nibble_groups,
+];
+
 /// Sizes (m, k, n): one row, whole blocks, primes, every residue of k and n, sums that are split and results that are not.
 const SIZES: [(u32, u32, u32); 11] = [
     (1, 16, 8),
@@ -230,11 +239,13 @@ fn numbers_times_nibble_channels() {
             .filter(|_| k % 2 == 1)
             .for_each(|b| *b = (*b / 16.0).floor() * 16.0 + 8.0);
         let dense = Data { dtype: DType::F32, dims: vec![n, k], values: dense };
-        let x = Data::random(DType::F32, &[m, k], (-1.0, 1.0), 9);
-        let scales = Data::random(DType::F32, &[n], (0.005, 0.02), 7);
-        let want = sums(&x.values, 0.0, &dense, (m, n, k));
-        let want: Vec<f64> = want.iter().enumerate().map(|(i, y)| y * scales.values[i % n as usize]).collect();
-        channels("et_vk.linear_qcs4w.default", &x, &w, &scales, &want, n);
+        for dtype in [DType::F32, DType::F16] {
+            let x = Data::random(dtype, &[m, k], (-1.0, 1.0), 9);
+            let scales = Data::random(dtype, &[n], (0.005, 0.02), 7);
+            let want = sums(&x.values, 0.0, &dense, (m, n, k));
+            let want: Vec<f64> = want.iter().enumerate().map(|(i, y)| y * scales.values[i % n as usize]).collect();
+            channels("et_vk.linear_qcs4w.default", &x, &w, &scales, &want, n);
+        }
     }
 }
 
@@ -256,9 +267,10 @@ fn dynamic(x: &Data, scales: &Data, zeros: &Data, w: &q4::Q4, n: u32) -> Vec<f64
     want
 }
 
-fn dynamic_model(m: u32, k: u32, n: u32, w: &q4::Q4, bias: Option<&Data>, zero: DType) -> Model {
+fn dynamic_model(x: &Data, n: u32, w: &q4::Q4, bias: Option<&Data>, zero: DType) -> Model {
     let mut model = Model::new();
-    let x = model.input(DType::F32, &[m, k]);
+    let m = x.dims[0];
+    let x_id = model.input(x.dtype, &x.dims);
     let (s, z) = (model.input(DType::F32, &[m]), model.input(zero, &[m]));
     let (packed, sums, scales) =
         (model.constant(&w.packed), model.constant(&Data::f32(&[1], vec![0.0])), model.constant(&w.scales));
@@ -267,8 +279,8 @@ fn dynamic_model(m: u32, k: u32, n: u32, w: &q4::Q4, bias: Option<&Data>, zero: 
         Some(bias) => model.constant(bias),
         None => model.null(),
     };
-    let y = model.tensor(DType::F32, &[m, n]);
-    model.op("et_vk.linear_dq8ca_q4gsw.default", &[x, s, z, packed, sums, scales, group, bias, y]);
+    let y = model.tensor(x.dtype, &[m, n]);
+    model.op("et_vk.linear_dq8ca_q4gsw.default", &[x_id, s, z, packed, sums, scales, group, bias, y]);
     model.output(y);
     model
 }
@@ -285,14 +297,15 @@ fn dynamic_bytes_times_nibble_groups() {
     {
         let w = q4::random(n, k, group, 1);
         let bias = (n % 2 == 1).then(|| Data::random(DType::F32, &[n], (-1.0, 1.0), 4));
-        for zero in [DType::I8, DType::I32] {
+        for (dtype, zero) in [(DType::F32, DType::I8), (DType::F16, DType::I32), (DType::F32, DType::I32)] {
             let [x, s, z] = activations(m, k, zero);
+            let x = Data::new(dtype, &x.dims, x.values);
             let mut want = dynamic(&x, &s, &z, &w, n);
             want.iter_mut()
                 .enumerate()
                 .for_each(|(i, y)| *y += bias.as_ref().map_or(0.0, |b| b.values[i % n as usize]));
-            dynamic_model(m, k, n, &w, bias.as_ref(), zero)
-                .check(&[&x, &s, &z], |got| assert_close(&got[0], &[m, n], &want, tolerance(DType::F32, k as usize)));
+            dynamic_model(&x, n, &w, bias.as_ref(), zero)
+                .check(&[&x, &s, &z], |got| assert_close(&got[0], &[m, n], &want, tolerance(dtype, k as usize)));
         }
     }
 }
@@ -300,7 +313,7 @@ fn dynamic_bytes_times_nibble_groups() {
 #[test]
 fn dynamic_rows_come_and_go() {
     let w = q4::random(9, 64, 32, 1);
-    let m = dynamic_model(13, 64, 9, &w, None, DType::I8);
+    let m = dynamic_model(&activations(13, 64, DType::I8)[0], 9, &w, None, DType::I8);
     check_in_turn(&m, &sizes(13).map(|rows| activations(rows, 64, DType::I8)), |[x, s, z], got| {
         assert_close(&got[0], &[x.dims[0], 9], &dynamic(x, s, z, &w, 9), tolerance(DType::F32, 64));
     });
@@ -317,7 +330,7 @@ fn a_row_does_not_depend_on_its_neighbours() {
             dims[0] = rows;
             Data::new(d.dtype, &dims, d.values[..(rows * per) as usize].to_vec())
         };
-        let mut running: Running = dynamic_model(5, 64, 9, &w, None, DType::I8).load().unwrap();
+        let mut running: Running = dynamic_model(&x, 9, &w, None, DType::I8).load().unwrap();
         running.run(&[&cut(&x, 64), &cut(&s, 1), &cut(&z, 1)]).unwrap()[0].values[..9].to_vec()
     };
     assert_eq!(run(5), run(1));
@@ -332,7 +345,7 @@ fn weights_beyond_one_binding_are_taken_in_parts() {
     let want = layer.integers(&layer.x, (0.5, 3), false);
     let w = q4::random(n, k, 32, 1);
     let [x, s, z] = activations(m, k, DType::I8);
-    let groups = dynamic_model(m, k, n, &w, None, DType::I8);
+    let groups = dynamic_model(&x, n, &w, None, DType::I8);
     let numbers = dynamic(&x, &s, &z, &w, n);
     for buffer in [9 << 15, 1 << 22] {
         let load = |model: &Model| {

@@ -4,6 +4,9 @@ use crate::cases::{FLOATS, check_in_turn, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[rms_norms_of_every_width, layer_norms, group_norms, batch_norms];
+
 /// Normalised rows, their means and the inverse of their deviations.
 fn reference(x: &Data, width: usize, factors: [Option<&Data>; 2], eps: f64, center: bool) -> [Vec<f64>; 3] {
     let [mut out, mut means, mut scales] = [Vec::new(), Vec::new(), Vec::new()];

@@ -4,6 +4,9 @@ use crate::cases::{FLOATS, check_in_turn};
 use crate::common::writer::{Entry, Id};
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[averages_of_windows, maxima_of_windows];
+
 const AVERAGE: &str = "aten.avg_pool2d.default";
 const MAXIMUM: &str = "aten.max_pool2d.default";
 const WITH_PLACES: &str = "aten.max_pool2d_with_indices.default";

@@ -6,6 +6,16 @@ use crate::cases::{check_in_turn, coordinates, flat, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[
+    convolutions,
+    pointwise_and_depthwise_convolutions,
+    transposed_convolutions,
+    sums_of_bytes,
+    rectified_bytes_come_and_go,
+    pixels_are_shuffled,
+];
+
 /// `clamp(round(x / scale) + zero, -128, 127)` in f32.
 fn integer(x: f32, (scale, zero): (f64, i64)) -> f64 {
     f64::from(((x * (1.0 / scale) as f32).round_ties_even() + zero as f32).clamp(-128.0, 127.0))

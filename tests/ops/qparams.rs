@@ -1,8 +1,11 @@
 use executorch_webgpu::graph::DType;
 
-use crate::cases::{check_in_turn, sizes};
+use crate::cases::{FLOATS, check_in_turn, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
+
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[rows_of_any_number_and_width_have_parameters, a_tensor_has_one_pair, symmetric_blocks];
 
 const EPS: f64 = f32::EPSILON as f64;
 
@@ -98,11 +101,13 @@ fn rows_of_any_number_and_width_have_parameters() {
 #[test]
 fn a_tensor_has_one_pair() {
     for (dims, low, high) in [(&[5, 7, 3][..], -128, 127), (&[1000], 0, 255), (&[], -8, 7)] {
-        let x = Data::random(DType::F32, dims, (-1.0, 2.0), 3);
-        let args = [Entry::Int(low), Entry::Int(high), Entry::Double(1e-3), Entry::Null];
-        let want = [asymmetric(&x.values, [low as f64, high as f64], 1e-3)];
-        model("quantized_decomposed.choose_qparams.tensor", &x, &args, [(DType::F64, &[1]), (DType::I64, &[1])])
-            .check(&[&x], |got| assert_parameters(got, &[1], &want));
+        for dtype in FLOATS {
+            let x = Data::random(dtype, dims, (-1.0, 2.0), 3);
+            let args = [Entry::Int(low), Entry::Int(high), Entry::Double(1e-3), Entry::Null];
+            let want = [asymmetric(&x.values, [low as f64, high as f64], 1e-3)];
+            model("quantized_decomposed.choose_qparams.tensor", &x, &args, [(DType::F64, &[1]), (DType::I64, &[1])])
+                .check(&[&x], |got| assert_parameters(got, &[1], &want));
+        }
     }
 }
 

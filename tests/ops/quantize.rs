@@ -1,8 +1,12 @@
 use executorch_webgpu::graph::DType;
 
-use crate::cases::{SHAPES, check_in_turn, coordinates, flat, sizes};
+use crate::cases::{FLOATS, SHAPES, check_in_turn, coordinates, flat, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
+
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] =
+    &[channels_rows_and_blocks_have_scales_of_their_own, a_tensor_has_one_scale, the_scale_of_a_tensor_may_be_a_tensor];
 
 /// Which scale an element has: the length of a block along each dimension.
 fn block_of(i: usize, dims: &[u32], block: &[u32]) -> usize {
@@ -74,7 +78,7 @@ impl Case {
 #[test]
 fn channels_rows_and_blocks_have_scales_of_their_own() {
     for case in cases() {
-        for dtype in [DType::I8, DType::U8] {
+        for dtype in [DType::I8, DType::U8, DType::I32] {
             let (scale, zero) = case.parameters(dtype);
             let of = |i| block_of(i, &case.dims, &case.block);
             let range = bounds(dtype);
@@ -115,11 +119,13 @@ fn a_tensor_has_one_scale() {
             [(DType::I8, 0.05, 0), (DType::I8, 0.02, -13), (DType::U8, 0.1, 128), (DType::I32, 0.1, 5)]
         {
             let range = bounds(dtype);
-            let x = Data::random(DType::F32, dims, (-9.0, 9.0), 1);
-            let inverse = (1.0 / scale) as f32;
-            let want: Vec<f64> = x.values.iter().map(|&x| integer(x, inverse, zero as f64, range, false)).collect();
-            per_tensor(&x, scale, zero, range, dtype)
-                .check(&[&x], |got| assert_close(&got[0], dims, &want, (0.0, 0.0)));
+            for float in FLOATS {
+                let x = Data::random(float, dims, (-9.0, 9.0), 1);
+                let inverse = (1.0 / scale) as f32;
+                let want: Vec<f64> = x.values.iter().map(|&x| integer(x, inverse, zero as f64, range, false)).collect();
+                per_tensor(&x, scale, zero, range, dtype)
+                    .check(&[&x], |got| assert_close(&got[0], dims, &want, (0.0, 0.0)));
+            }
             let q = Data::random(dtype, dims, (range[0], range[1]), 2);
             let back: Vec<f64> = q.values.iter().map(|q| (q - zero as f64) * scale).collect();
             let entries =
@@ -143,22 +149,25 @@ fn halves_go_to_even_and_bounds_hold() {
 
 #[test]
 fn the_scale_of_a_tensor_may_be_a_tensor() {
-    let x = Data::random(DType::F32, &[7, 5], (-9.0, 9.0), 3);
-    let (scale, zero) = (Data::new(DType::F64, &[1], vec![0.0625]), Data::i64(&[1], &[-3]));
-    let mut m = Model::new();
-    let args = [m.input(DType::F32, &x.dims), m.input(DType::F64, &[1]), m.input(DType::I64, &[1])];
-    let (low, high, none) = (m.int(-128), m.int(127), m.null());
-    let (q, y) = (m.tensor(DType::I8, &x.dims), m.tensor(DType::F32, &x.dims));
-    m.op("quantized_decomposed.quantize_per_tensor.tensor", &[args[0], args[1], args[2], low, high, none, q]);
-    m.op("quantized_decomposed.dequantize_per_tensor.tensor", &[q, args[1], args[2], low, high, none, none, y]);
-    m.output(q);
-    m.output(y);
-    let want: Vec<f64> = x.values.iter().map(|&x| integer(x, 16.0, -3.0, [-128.0, 127.0], false)).collect();
-    let back: Vec<f64> = want.iter().map(|q| (q + 3.0) * 0.0625).collect();
-    m.check(&[&x, &scale, &zero], |got| {
-        assert_close(&got[0], &x.dims, &want, (0.0, 0.0));
-        assert_close(&got[1], &x.dims, &back, (0.0, 0.0));
-    });
+    let (scale, zero) = (Data::new(DType::F64, &[1], vec![0.0625]), Data::i64(&[1], &[3]));
+    for (float, integers) in [(DType::F32, DType::I8), (DType::F16, DType::U8), (DType::F32, DType::I32)] {
+        let range = bounds(integers);
+        let x = Data::random(float, &[7, 5], (-9.0, 9.0), 3);
+        let mut m = Model::new();
+        let args = [m.input(float, &x.dims), m.input(DType::F64, &[1]), m.input(DType::I64, &[1])];
+        let (low, high, none) = (m.int(range[0] as i64), m.int(range[1] as i64), m.null());
+        let (q, y) = (m.tensor(integers, &x.dims), m.tensor(float, &x.dims));
+        m.op("quantized_decomposed.quantize_per_tensor.tensor", &[args[0], args[1], args[2], low, high, none, q]);
+        m.op("quantized_decomposed.dequantize_per_tensor.tensor", &[q, args[1], args[2], low, high, none, none, y]);
+        m.output(q);
+        m.output(y);
+        let want: Vec<f64> = x.values.iter().map(|&x| integer(x, 16.0, 3.0, range, false)).collect();
+        let back: Vec<f64> = want.iter().map(|q| (q - 3.0) * 0.0625).collect();
+        m.check(&[&x, &scale, &zero], |got| {
+            assert_close(&got[0], &x.dims, &want, (0.0, 0.0));
+            assert_close(&got[1], &x.dims, &back, (0.0, 0.0));
+        });
+    }
 }
 
 #[test]

@@ -6,6 +6,9 @@ use crate::cases::{ALL, FLOATS, INTEGERS, check_in_turn, coordinates, flat, hold
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[floats, integers_and_bools, every_type_has_a_largest_element];
+
 /// The elements that each result is made of, in row-major order, and the shape of the result.
 fn groups(x: &Data, axes: &[i64], keep: bool) -> (Vec<u32>, Vec<Vec<f64>>) {
     let rank = x.dims.len();

@@ -4,6 +4,20 @@ use crate::cases::{ALL, check_in_turn, coordinates, flat, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[
+    permutations,
+    slices,
+    selections,
+    splits,
+    expansions,
+    an_expansion_to_the_size_of_another_tensor,
+    repetitions,
+    reversals,
+    windows,
+    channels_become_pixels,
+];
+
 /// `want[i] = x[source(coordinates of i)]`, for results of shape `dims`.
 fn moved(x: &Data, dims: &[u32], source: impl Fn(&[usize]) -> Vec<usize>) -> Vec<f64> {
     let count = dims.iter().product::<u32>() as usize;

@@ -1,7 +1,10 @@
 use executorch_webgpu::graph::DType;
 
-use crate::cases::check_in_turn;
+use crate::cases::{FLOATS, check_in_turn};
 use crate::common::{Data, Model, assert_close, tolerance};
+
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[neighbours_rotate, halves_rotate_from_any_position, one_table_of_pairs];
 
 fn query_key(
     op: &str,
@@ -10,34 +13,36 @@ fn query_key(
     pos: Option<i64>,
     angle: impl Fn(usize, &Data, &Data, usize, usize) -> f64,
 ) {
-    let q = Data::random(DType::F32, &[1, s, hq, d], (-1.0, 1.0), 1);
-    let k = Data::random(DType::F32, &[1, s, hk, d], (-1.0, 1.0), 2);
-    let cos = Data::random(DType::F32, &table, (-1.0, 1.0), 3);
-    let sin = Data::random(DType::F32, &table, (-1.0, 1.0), 4);
-    let mut m = Model::new();
-    let ids = [&q, &k, &cos, &sin].map(|x| m.input(x.dtype, &x.dims));
-    let (a, b) = (m.tensor(DType::F32, &q.dims), m.tensor(DType::F32, &k.dims));
-    let outputs = m.list(&[a, b]);
-    let mut args = ids.to_vec();
-    args.extend(pos.map(|pos| m.int(pos)));
-    args.push(outputs);
-    m.op(op, &args);
-    m.output(a);
-    m.output(b);
-    let rotated = |x: &Data, heads: u32| -> Vec<f64> {
-        (0..x.values.len())
-            .map(|i| {
-                let row = i / (heads * d) as usize + pos.unwrap_or(0) as usize;
-                let _ = row;
-                angle(i, x, &cos, row, 0) + angle(i, x, &sin, row, 1)
-            })
-            .collect()
-    };
-    let (want_q, want_k) = (rotated(&q, hq), rotated(&k, hk));
-    m.check(&[&q, &k, &cos, &sin], |out| {
-        assert_close(&out[0], &q.dims, &want_q, tolerance(DType::F32, 2));
-        assert_close(&out[1], &k.dims, &want_k, tolerance(DType::F32, 2));
-    });
+    for dtype in FLOATS {
+        let q = Data::random(dtype, &[1, s, hq, d], (-1.0, 1.0), 1);
+        let k = Data::random(dtype, &[1, s, hk, d], (-1.0, 1.0), 2);
+        let cos = Data::random(dtype, &table, (-1.0, 1.0), 3);
+        let sin = Data::random(dtype, &table, (-1.0, 1.0), 4);
+        let mut m = Model::new();
+        let ids = [&q, &k, &cos, &sin].map(|x| m.input(x.dtype, &x.dims));
+        let (a, b) = (m.tensor(dtype, &q.dims), m.tensor(dtype, &k.dims));
+        let outputs = m.list(&[a, b]);
+        let mut args = ids.to_vec();
+        args.extend(pos.map(|pos| m.int(pos)));
+        args.push(outputs);
+        m.op(op, &args);
+        m.output(a);
+        m.output(b);
+        let rotated = |x: &Data, heads: u32| -> Vec<f64> {
+            (0..x.values.len())
+                .map(|i| {
+                    let row = i / (heads * d) as usize + pos.unwrap_or(0) as usize;
+                    let _ = row;
+                    angle(i, x, &cos, row, 0) + angle(i, x, &sin, row, 1)
+                })
+                .collect()
+        };
+        let (want_q, want_k) = (rotated(&q, hq), rotated(&k, hk));
+        m.check(&[&q, &k, &cos, &sin], |out| {
+            assert_close(&out[0], &q.dims, &want_q, tolerance(dtype, 2));
+            assert_close(&out[1], &k.dims, &want_k, tolerance(dtype, 2));
+        });
+    }
 }
 
 #[test]
@@ -174,9 +179,10 @@ fn tables_of_different_sizes_are_refused() {
 
 #[test]
 fn one_table_of_pairs() {
-    for (b, n, c) in [(1u32, 4u32, 8u32), (2, 3, 8), (1, 5, 4), (1, 2, 16)] {
-        let x = Data::random(DType::F32, &[b, n, c], (-1.0, 1.0), 5);
-        let freqs = Data::random(DType::F32, &[n, c], (-1.0, 1.0), 6);
+    let sizes = [(1u32, 4u32, 8u32), (2, 3, 8), (1, 5, 4), (1, 2, 16)];
+    for ((b, n, c), dtype) in sizes.into_iter().zip(FLOATS.into_iter().cycle()) {
+        let x = Data::random(dtype, &[b, n, c], (-1.0, 1.0), 5);
+        let freqs = Data::random(dtype, &[n, c], (-1.0, 1.0), 6);
         let want: Vec<f64> = (0..x.values.len())
             .map(|i| {
                 let (row, column) = (i / c as usize % n as usize, i % c as usize);
@@ -189,7 +195,7 @@ fn one_table_of_pairs() {
                 }
             })
             .collect();
-        Model::single("et_vk.apply_rotary_emb_interleaved.default", &[&x, &freqs], &[], DType::F32, &x.dims)
-            .check(&[&x, &freqs], |out| assert_close(&out[0], &x.dims, &want, tolerance(DType::F32, 2)));
+        Model::single("et_vk.apply_rotary_emb_interleaved.default", &[&x, &freqs], &[], dtype, &x.dims)
+            .check(&[&x, &freqs], |out| assert_close(&out[0], &x.dims, &want, tolerance(dtype, 2)));
     }
 }

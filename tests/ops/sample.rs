@@ -4,6 +4,9 @@ use crate::cases::{FLOATS, check_in_turn};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[scaled_pictures, pixels_of_a_grid, places_of_pixels];
+
 const NEAREST: &str = "aten.upsample_nearest2d.vec";
 const BILINEAR: &str = "aten.upsample_bilinear2d.vec";
 const GRID: &str = "aten.grid_sampler_2d.default";

@@ -10,6 +10,9 @@ use crate::cases::{broadcast, check_in_turn, coordinates, pick, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[every_length_and_head_size, heads_that_are_no_fours];
+
 const OP: &str = "et_vk.sdpa.default";
 
 /// softmax(scale * q k^T + mask) v, its shape first.

@@ -4,6 +4,9 @@ use crate::cases::{FLOATS, check_in_turn, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[every_dimension];
+
 const OPS: [&str; 2] = ["aten._softmax.default", "aten._log_softmax.default"];
 
 fn reference(op: &str, x: &Data, axis: usize) -> Vec<f64> {

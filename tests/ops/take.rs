@@ -4,6 +4,9 @@ use crate::cases::{ALL, check_in_turn, coordinates, flat, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[embeddings, index_select, one_index_on_any_dimension, gathers];
+
 /// What `x` has where dimension `axis` is replaced by the dimensions of `index`.
 fn along(x: &Data, axis: usize, index: &Data) -> (Vec<u32>, Vec<f64>) {
     let mut dims = x.dims.clone();

@@ -6,6 +6,19 @@ use crate::cases::{FLOATS, INTEGERS, SHAPES, SPECIAL, check_in_turn, hold, sizes
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close, tolerance};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[
+    exponentials_and_roots,
+    trigonometry,
+    activations,
+    gelu,
+    sign_and_rounding,
+    bounds,
+    powers,
+    logic,
+    doubles_are_held_as_singles,
+];
+
 type Args<'a> = &'a [Entry];
 
 fn compare(op: &str, args: Args<'_>, x: &Data, out: DType, f: impl Fn(f64) -> f64 + Copy) {
@@ -72,6 +85,8 @@ fn exponentials_and_roots() {
     floats("aten.log10.default", &[], (0.01, 1000.0), f64::log10);
     integers_to_float("aten.exp.default", &[], f64::exp);
     integers_to_float("aten.rsqrt.default", &[], |x| 1.0 / x.sqrt());
+    integers_to_float("aten.sqrt.default", &[], f64::sqrt);
+    integers_to_float("aten.log10.default", &[], f64::log10);
 }
 
 #[test]
@@ -82,11 +97,15 @@ fn trigonometry() {
     floats("aten.cos.default", &[], (-2000.0, 2000.0), f64::cos);
     floats("aten.tanh.default", &[], (-20.0, 20.0), f64::tanh);
     floats("aten.tanh.default", &[], (-0.01, 0.01), f64::tanh);
+    integers_to_float("aten.sin.default", &[], f64::sin);
+    integers_to_float("aten.cos.default", &[], f64::cos);
+    integers_to_float("aten.tanh.default", &[], f64::tanh);
 }
 
 #[test]
 fn activations() {
     floats("aten.sigmoid.default", &[], (-12.0, 12.0), |x| 1.0 / (1.0 + (-x).exp()));
+    integers_to_float("aten.sigmoid.default", &[], |x| 1.0 / (1.0 + (-x).exp()));
     floats("aten.hardswish.default", &[], (-6.0, 6.0), |x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0);
     floats("aten.leaky_relu.default", &[Entry::Double(0.2)], (-6.0, 6.0), |x| if x > 0.0 { x } else { 0.2 * x });
     floats("aten.leaky_relu.default", &[none()], (-6.0, 6.0), |x| if x > 0.0 { x } else { 0.01 * x });

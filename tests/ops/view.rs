@@ -4,6 +4,9 @@ use crate::cases::{ALL, check_in_turn, sizes};
 use crate::common::writer::Entry;
 use crate::common::{Data, Model, assert_close};
 
+/// Tests with a case for each type of each operator.
+pub const TESTS: &[fn()] = &[views, squeezes_and_clones];
+
 /// The elements keep their order, whether the result is an output of its own, shares memory with an intermediate tensor, or
 /// copies an input that is also an output.
 fn check(op: &str, shape: &[u32], args: &[Entry], dims: &[u32]) {
