@@ -64,17 +64,18 @@ pub(super) fn silu_mul(lower: &mut Lower<'_>, gate: Operand, up: Operand, out: O
 
 fn plain(lower: &mut Lower<'_>) -> Result<()> {
     let inputs = operands(lower)?;
-    apply(lower, &inputs, 0.0)
+    arithmetic(lower, &inputs, 0.0)
 }
 
 fn scaled(lower: &mut Lower<'_>) -> Result<()> {
     let alpha = lower.double_or(2, 1.0)?;
     let inputs = operands(lower)?;
-    apply(lower, &inputs, alpha)
+    arithmetic(lower, &inputs, alpha)
 }
 
 fn divided(lower: &mut Lower<'_>) -> Result<()> {
-    plain(lower)?;
+    let inputs = operands(lower)?;
+    apply(lower, &inputs, 0.0)?;
     lower.expect_floating_output()
 }
 
@@ -87,7 +88,7 @@ fn rounded(lower: &mut Lower<'_>) -> Result<()> {
         Some(other) => return Err(lower.unsupported(format!("rounding mode {other:?}"))),
     };
     let inputs = operands(lower)?;
-    apply(lower, &inputs, kind)?;
+    arithmetic(lower, &inputs, kind)?;
     if kind == 0.0 { lower.expect_floating_output() } else { Ok(()) }
 }
 
@@ -99,7 +100,8 @@ fn compare(lower: &mut Lower<'_>) -> Result<()> {
     {
         *number = half::f16::from_f64(*number).to_f64();
     }
-    apply(lower, &inputs, 0.0)
+    apply(lower, &inputs, 0.0)?;
+    lower.expect_bool_output()
 }
 
 fn bits(lower: &mut Lower<'_>) -> Result<()> {
@@ -116,12 +118,21 @@ fn bits(lower: &mut Lower<'_>) -> Result<()> {
 }
 
 fn select(lower: &mut Lower<'_>) -> Result<()> {
-    let inputs = [("cond", lower.input(0)?), ("a", lower.input(1)?), ("b", lower.input(2)?)];
-    apply(lower, &inputs, 0.0)
+    let [a, b] = [lower.input(1)?, lower.input(2)?];
+    apply(lower, &[("cond", lower.input(0)?), ("a", a), ("b", b)], 0.0)?;
+    lower.expect_room_for(&[a, b])
 }
 
 fn operands(lower: &Lower<'_>) -> Result<[(&'static str, Input); 2]> {
     Ok([("a", Input::Tensor(lower.tensor(0)?)), ("b", lower.input(1)?)])
+}
+
+/// What is a fraction among operands and `scalar` takes a floating-point result.
+fn arithmetic(lower: &mut Lower<'_>, inputs: &[(&'static str, Input); 2], scalar: f64) -> Result<()> {
+    let [(_, a), (_, b)] = *inputs;
+    apply(lower, inputs, scalar)?;
+    let whole = scalar.fract() == 0.0;
+    if whole { lower.expect_room_for(&[a, b]) } else { lower.expect_floating_output() }
 }
 
 fn apply(lower: &mut Lower<'_>, inputs: &[(&'static str, Input)], scalar: f64) -> Result<()> {

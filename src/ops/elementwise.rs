@@ -48,6 +48,28 @@ impl Lower<'_> {
         self.expect_outputs(|dtype| !dtype.is_float(), "an integer type")
     }
 
+    /// Refuses a result that is no bool.
+    pub(super) fn expect_bool_output(&self) -> Result<()> {
+        self.expect_outputs(|dtype| dtype == DType::Bool, "bool")
+    }
+
+    /// Refuses a result that cannot hold what arithmetic gives: numbers in a bool, fractions in an integer.
+    pub(super) fn expect_room_for(&self, inputs: &[Input]) -> Result<()> {
+        let fractions = |input: &Input| match input {
+            Input::Tensor(x) => x.elem.is_float(),
+            Input::Number(x) => x.fract() != 0.0,
+            Input::Index => false,
+        };
+        let bits = |input: &Input| input.tensor().is_some_and(|x| x.elem == Elem::Bool);
+        if inputs.iter().any(fractions) {
+            self.expect_floating_output()
+        } else if inputs.iter().all(bits) {
+            Ok(())
+        } else {
+            self.expect_outputs(|dtype| dtype != DType::Bool, "a type of numbers")
+        }
+    }
+
     fn expect_outputs(&self, fits: fn(DType) -> bool, expected: &str) -> Result<()> {
         let tensors = self.answer.shapes.iter().filter_map(|(id, _)| self.env.graph.tensor(*id));
         match tensors.map(|t| t.dtype).find(|&dtype| !fits(dtype)) {

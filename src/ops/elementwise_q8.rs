@@ -29,9 +29,9 @@ struct Requantized<'a> {
 }
 
 fn run(lower: &mut Lower<'_>, out: Operand, r: &Requantized<'_>) -> Result<()> {
-    let all = r.inputs.iter().map(|(_, x)| x.elem).chain([out.elem]);
-    if all.into_iter().any(|elem| elem != Elem::I8) {
-        return Err(lower.unsupported("operands and result that are not all int8"));
+    let all: Vec<Operand> = r.inputs.iter().map(|(_, x)| *x).chain([out]).collect();
+    if let Some(other) = all.iter().find(|x| x.elem != Elem::I8) {
+        return Err(lower.unsupported(format!("found {other}, expected operands and a result of int8")));
     }
     let kernel = Kernel::new(source!("requantize")).set("WG", WG).link(source!("lib/index"));
     let kernel = kernel.function(format!("fn numbers(q: u32) -> vec4<f32> {{ return {}; }}", r.formula));

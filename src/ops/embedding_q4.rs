@@ -57,7 +57,7 @@ fn look_up(lower: &mut Lower<'_>, table: &Table) -> Result<()> {
     };
     let width = bytes * 2;
     if scale_rows != rows || u64::from(groups) * u64::from(group) < u64::from(width) || !scales.elem.is_float() {
-        return Err(lower.refuse(format!("scales {} for {rows} rows of {width} in groups of {group}", scales.dims)));
+        return Err(lower.refuse(format!("scales {scales} for {rows} rows of {width} in groups of {group}")));
     }
     if index.elem.is_float() || index.elem == Elem::Bool || rows == 0 {
         return Err(lower.refuse(format!("the index is {}, the table has {rows} rows", index.dtype)));

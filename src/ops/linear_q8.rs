@@ -197,7 +197,9 @@ fn weight(lower: &Lower<'_>, index: usize, (n, k): (u32, u32), bits: u32) -> Res
     let weight = lower.tensor(index)?;
     let fits =
         matches!(&*weight.dims, &[rows, width] if rows >= n && u64::from(width) * 8 >= u64::from(k) * u64::from(bits));
-    if !fits || !matches!(weight.elem, Elem::I8 | Elem::U8) {
+    // Nibbles are bits in either type, bytes are signed.
+    let held = weight.elem == Elem::I8 || (weight.elem == Elem::U8 && bits < 8);
+    if !fits || !held {
         let (dtype, dims) = (weight.dtype, weight.dims);
         return Err(
             lower.refuse(format!("the weight is {dtype} {dims}, expected {n} rows of {k} terms of {bits} bits"))
@@ -265,8 +267,7 @@ fn dynamic_bytes(lower: &mut Lower<'_>) -> Result<()> {
         matches!(&*scales.dims, &[groups, width] if u64::from(groups) * u64::from(group) >= u64::from(k) && width >= n);
     let weight = weight(lower, 3, (n, k), 4)?;
     if !covers || !scales.elem.is_float() || !weight.dims.last().is_multiple_of(4) {
-        let (scales, packed) = (scales.dims, weight.dims);
-        return Err(lower.refuse(format!("scales {scales}, weights {packed} for {n} sums of {k} in groups of {group}")));
+        return Err(lower.refuse(format!("scales {scales}, weights {weight} for {n} sums of {k} in groups of {group}")));
     }
     let quads = k.div_ceil(4);
     let words = m.saturating_mul(quads);

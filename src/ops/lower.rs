@@ -1,5 +1,7 @@
 //! What `lower` sees of one node, and what it answers.
 
+use std::fmt;
+
 use super::{Op, Tensors};
 use crate::error::{Error, Result};
 use crate::gpu::Caps;
@@ -42,6 +44,13 @@ pub struct Operand {
     pub swapped: bool,
     /// First byte and number of bytes that kernels see of it; all when absent.
     pub range: Option<(u64, u64)>,
+}
+
+impl fmt::Display for Operand {
+    /// Type and live shape, for refusals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.dtype, self.dims)
+    }
 }
 
 /// An integer that a kernel reads at run time: `live(slot) + base`.

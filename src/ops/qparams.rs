@@ -5,7 +5,7 @@ use super::quantize::Blocks;
 use super::{FLOATS, Lower, Op, Operand, Params};
 use crate::error::Result;
 use crate::graph::{DType, Dims};
-use crate::shader::Kernel;
+use crate::shader::{Elem, Kernel};
 use crate::source;
 
 /// Rows of this family.
@@ -77,6 +77,9 @@ fn choose(lower: &mut Lower<'_>, x: Operand, (blocks, dims): (&Blocks, Dims), ru
     let (scale, zero) = (lower.output(0, dims)?, lower.output(1, dims)?);
     if !scale.elem.is_float() {
         return Err(lower.unsupported(format!("the scales are {}, expected a floating-point type", scale.dtype)));
+    }
+    if zero.elem == Elem::Bool {
+        return Err(lower.unsupported("the zero points are bool, expected a type of numbers"));
     }
     let strides = Dims::new(&blocks.sizes)?.strides();
     let loops = blocks.sizes.iter().zip(strides).zip(&blocks.inside);

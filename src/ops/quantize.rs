@@ -129,6 +129,7 @@ fn quantize(lower: &mut Lower<'_>, per: Per) -> Result<()> {
     let (least, most) = match out.elem {
         Elem::I8 => (-128, 127),
         Elem::U8 => (0, 255),
+        Elem::Bool => return Err(lower.unsupported("the result is bool, expected a type of numbers")),
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
     };
     let first = match per {

@@ -66,7 +66,7 @@ fn reduce(lower: &mut Lower<'_>, fold: Fold, axes: &[usize]) -> Result<()> {
     let sizes: Vec<u32> = sizes.map(|(axis, &size)| if goes(axis) { 1 } else { size }).collect();
     let out = lower.output(0, Dims::new(&sizes)?)?;
     let length = x.dims.iter().enumerate().filter(|(axis, _)| goes(*axis)).map(|(_, &size)| size).product();
-    check(lower, fold, out)?;
+    check(lower, fold, (x, out))?;
     if length > 0 {
         return fold_step(lower, (x, out), fold, (length, &goes));
     }
@@ -80,8 +80,12 @@ fn reduce(lower: &mut Lower<'_>, fold: Fold, axes: &[usize]) -> Result<()> {
     map(lower, out, &Map { formula: "p.s", inputs: &[], compute, scalars: [value, 0.0] })
 }
 
-fn check(lower: &Lower<'_>, fold: Fold, out: Operand) -> Result<()> {
+fn check(lower: &Lower<'_>, fold: Fold, (x, out): (Operand, Operand)) -> Result<()> {
     match fold {
+        Fold::Sum if x.elem.is_float() => lower.expect_floating_output(),
+        Fold::Best(_) if out.elem != x.elem => {
+            Err(lower.unsupported(format!("the result is {}, expected {}", out.dtype, x.dtype)))
+        }
         Fold::Mean => lower.expect_floating_output(),
         Fold::Place(_) if out.elem != Elem::I32 => {
             Err(lower.unsupported(format!("the result is {}, expected int32 or int64", out.dtype)))

@@ -50,8 +50,8 @@ fn adamw(lower: &mut Lower<'_>) -> Result<()> {
     let gradient = lower.tensor(3)?;
     let dims = gradient.dims;
     if state.iter().any(|tensor| tensor.dims != dims || !tensor.elem.is_float()) || !gradient.elem.is_float() {
-        let shapes: Vec<String> = state.iter().map(|tensor| format!("{} {}", tensor.dtype, tensor.dims)).collect();
-        return Err(lower.refuse(format!("{} with a gradient of {dims}", shapes.join(", "))));
+        let state = state.map(|tensor| tensor.to_string()).join(", ");
+        return Err(lower.refuse(format!("{state} with a gradient {gradient}, expected floats of one shape")));
     }
     let [rate, beta_1, beta_2, eps, decay, correction_1, correction_2] =
         [4, 5, 6, 7, 8, 9, 10].map(|i| lower.double(i));
@@ -117,7 +117,6 @@ fn backward(lower: &mut Lower<'_>) -> Result<()> {
     let covered = groups.checked_mul(group).is_some_and(|terms| terms > 0 && u64::from(terms) + 8 > u64::from(k));
     let whole = bytes.is_multiple_of(4) && u64::from(bytes) * 2 >= u64::from(k) && packed.elem.size() == 1;
     if rows < n || width < n || !covered || !whole || !scales.elem.is_float() {
-        let (packed, scales) = (packed.dims, scales.dims);
         return Err(
             lower.refuse(format!("weight {packed} and scales {scales} for {n} sums of {k} in groups of {group}"))
         );
@@ -159,7 +158,7 @@ fn requantize(lower: &mut Lower<'_>) -> Result<()> {
         return Err(lower.refuse(format!("weights {} and scales {}, expected two dimensions", x.dims, scales.dims)));
     };
     if u64::from(groups) * u64::from(group) < u64::from(k) || width < n || !scales.elem.is_float() {
-        return Err(lower.refuse(format!("scales {} for weights {} in groups of {group}", scales.dims, x.dims)));
+        return Err(lower.refuse(format!("scales {scales} for weights {x} in groups of {group}")));
     }
     let out = lower.output(0, Dims::new(&[n, k.div_ceil(2)])?)?;
     if !matches!(out.dtype, DType::U8 | DType::I8) {

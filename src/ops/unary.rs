@@ -33,14 +33,19 @@ pub const OPS: &[Op] = &[
 
 /// Functions of integers and bools.
 pub const LOGICAL: &[Op] = &[
-    Op::new("aten.logical_not.default", super::ALL, plain).formula("x == C()"),
+    Op::new("aten.logical_not.default", super::ALL, negation).formula("x == C()"),
     Op::new("aten.bitwise_not.default", INTEGERS, complement).formula("x ^ p.s"),
 ];
 
 const CLAMP: &str = "bounded(x, p.s, p.t)";
 
 fn plain(lower: &mut Lower<'_>) -> Result<()> {
-    apply(lower, [0.0; 2])
+    numbers(lower, [0.0; 2])
+}
+
+fn negation(lower: &mut Lower<'_>) -> Result<()> {
+    apply(lower, [0.0; 2])?;
+    lower.expect_bool_output()
 }
 
 fn floating(lower: &mut Lower<'_>) -> Result<()> {
@@ -72,12 +77,20 @@ fn clamp(lower: &mut Lower<'_>) -> Result<()> {
     let (low, high) = (lower.double_or(1, f64::NEG_INFINITY)?, lower.double_or(2, f64::INFINITY)?);
     // Beyond the range of the type a bound is no bound.
     let reach = |x: f64| if floats { x } else { x.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) };
-    apply(lower, [reach(low.min(high)), reach(high)])
+    numbers(lower, [reach(low.min(high)), reach(high)])
 }
 
 fn power(lower: &mut Lower<'_>) -> Result<()> {
     let exponent = lower.double(1)?;
-    apply(lower, [exponent, 0.0])
+    numbers(lower, [exponent, 0.0])
+}
+
+/// Fractions among operand and numbers take a floating-point result.
+fn numbers(lower: &mut Lower<'_>, scalars: [f64; 2]) -> Result<()> {
+    let finite = scalars.into_iter().filter(|x| x.is_finite()).map(Input::Number);
+    let inputs: Vec<Input> = [Input::Tensor(lower.tensor(0)?)].into_iter().chain(finite).collect();
+    apply(lower, scalars)?;
+    lower.expect_room_for(&inputs)
 }
 
 /// Bits that a complement flips: the only one of a bool, all of an integer.

@@ -13,9 +13,9 @@ use executorch_webgpu::{passes, payload};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 use crate::cases::ALL;
-use crate::common::Model;
 use crate::common::model::models_of;
 use crate::common::writer::Entry;
+use crate::common::{Data, Model};
 
 const FAMILIES: &[&[fn()]] = &[
     crate::attention::TESTS,
@@ -130,7 +130,11 @@ fn every_type_of_every_argument_runs_or_is_refused() {
                     let form = format!("{op}: argument {argument} in {dtype}");
                     match plan(&changed, &caps) {
                         Ok(plan) => {
-                            let held = if dtype == DType::F64 { DType::F32 } else { dtype };
+                            let held = match dtype {
+                                DType::F64 => DType::F32,
+                                DType::I64 => DType::I32,
+                                other => other,
+                            };
                             if argument == 0 && !find(op).unwrap().dtypes.contains(&held) {
                                 wrong.push(format!("{form} is taken, but not claimed"));
                             }
@@ -156,6 +160,34 @@ fn every_type_of_every_argument_runs_or_is_refused() {
         }
     }
     assert!(wrong.is_empty(), "{} forms:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Results that would be cut, or compared after they are cut: refused.
+#[test]
+fn results_that_do_not_hold_what_is_computed_are_refused() {
+    let x = |dtype| Data::random(dtype, &[4, 4], (0.0, 3.0), 1);
+    let (half, none, one) = (Entry::Double(0.5), Entry::Null, Entry::Int(1));
+    let dims = [Entry::Ints(vec![0]), Entry::Bool(true)];
+    for (op, operands, args, out, shape) in [
+        ("aten.eq.Tensor", vec![DType::F32; 2], vec![], DType::I32, [4, 4]),
+        ("aten.logical_not.default", vec![DType::F32], vec![], DType::F32, [4, 4]),
+        ("aten.abs.default", vec![DType::F32], vec![], DType::I32, [4, 4]),
+        ("aten.relu.default", vec![DType::I32], vec![], DType::Bool, [4, 4]),
+        ("aten.pow.Tensor_Scalar", vec![DType::I32], vec![half.clone()], DType::I32, [4, 4]),
+        ("aten.clamp.default", vec![DType::I32], vec![half.clone(), none], DType::I32, [4, 4]),
+        ("aten.add.Tensor", vec![DType::I32, DType::F32], vec![one.clone()], DType::I32, [4, 4]),
+        ("aten.add.Tensor", vec![DType::I32; 2], vec![half.clone()], DType::I32, [4, 4]),
+        ("aten.mul.Tensor", vec![DType::I32], vec![half], DType::I32, [4, 4]),
+        ("aten.sub.Tensor", vec![DType::I32; 2], vec![one], DType::Bool, [4, 4]),
+        ("aten.where.self", vec![DType::Bool, DType::F32, DType::F32], vec![], DType::I32, [4, 4]),
+        ("aten.sum.dim_IntList", vec![DType::F32], dims.to_vec(), DType::I64, [1, 4]),
+        ("aten.amax.default", vec![DType::F32], dims.to_vec(), DType::I32, [1, 4]),
+    ] {
+        let operands: Vec<Data> = operands.into_iter().map(x).collect();
+        let model = Model::single(op, &operands.iter().collect::<Vec<_>>(), &args, out, &shape);
+        let text = plan(&model, &Caps::minimal()).err().unwrap_or_else(|| panic!("{op} gives {out}")).to_string();
+        assert!(text.contains(op) && text.contains(&format!("the result is {out}, expected")), "{text}");
+    }
 }
 
 fn validated(text: &str) -> std::result::Result<(), String> {
