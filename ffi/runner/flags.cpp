@@ -88,6 +88,14 @@ uint32_t parse_count(const std::string& text) {
   return *number;
 }
 
+double parse_tolerance(const std::string& text) {
+  const auto number = parse_number<double>(text);
+  if (!number || !(*number >= 0)) {
+    throw Failure("--tolerance: found '" + text + "', expected a number of at least 0");
+  }
+  return *number;
+}
+
 using Setter = std::function<void(Flags&, const std::string&)>;
 
 const std::map<std::string, Setter>& setters() {
@@ -98,6 +106,8 @@ const std::map<std::string, Setter>& setters() {
       {"inputs", [](Flags& flags, const std::string& text) { flags.inputs = split(text, ','); }},
       {"input_shapes", [](Flags& flags, const std::string& text) { flags.input_shapes = parse_shapes(text); }},
       {"output_file", [](Flags& flags, const std::string& text) { flags.output_file = text; }},
+      {"expect", [](Flags& flags, const std::string& text) { flags.expected = split(text, ','); }},
+      {"tolerance", [](Flags& flags, const std::string& text) { flags.tolerance = parse_tolerance(text); }},
       {"num_executions", [](Flags& flags, const std::string& text) { flags.num_executions = parse_count(text); }},
       {"etdump_path", [](Flags& flags, const std::string& text) { flags.etdump_path = text; }},
       {"spec", [](Flags& flags, const std::string& text) { flags.specs.push_back(parse_spec(text)); }},
@@ -123,6 +133,8 @@ const char* const kUsage =
   --inputs FILE,FILE      raw little-endian bytes, one file per input; without it every input is zero
   --input_shapes S;S      sizes of the inputs, for example '1,7;1'; without it the sizes in the program (the upper bounds)
   --output_file BASE      writes output i as raw bytes to BASE-i.bin
+  --expect FILE,FILE      compares the outputs with raw bytes, one file per output, and fails where they differ by more than
+  --tolerance T           this share of the output's largest expected value; default: 0.001
   --print_output          prints the outputs
   --num_executions N      default: 1
   --etdump_path FILE      writes a profile

@@ -24,6 +24,8 @@ struct Flags {
   std::vector<std::string> inputs;
   std::vector<Shape> input_shapes;
   std::string output_file;
+  std::vector<std::string> expected;
+  double tolerance = 1e-3;
   bool print_output = false;
   uint32_t num_executions = 1;
   std::string etdump_path;

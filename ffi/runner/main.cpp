@@ -8,6 +8,7 @@
 #include <executorch/extension/module/module.h>
 
 #include "executorch_webgpu.h"
+#include "expect.h"
 #include "flags.h"
 #include "print.h"
 #include "values.h"
@@ -105,6 +106,7 @@ void run(Flags& flags) {
   }
   std::cout.flush();
   print_times(load_ms, times);
+  compare_outputs(outputs, flags);
 }
 
 } // namespace

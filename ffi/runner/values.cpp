@@ -20,18 +20,6 @@ std::string input_name(size_t index) {
   return "input " + std::to_string(index);
 }
 
-Bytes read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw Failure("cannot open " + path);
-  }
-  Bytes bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) {
-    throw Failure("cannot read " + path);
-  }
-  return bytes;
-}
-
 size_t byte_count(const Shape& shape, ScalarType type, size_t index) {
   size_t bytes = executorch::runtime::elementSize(type);
   for (const int32_t size : shape) {
@@ -109,6 +97,18 @@ void check_count(const char* flag, size_t found, size_t expected) {
 }
 
 } // namespace
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    throw Failure("cannot open " + path);
+  }
+  Bytes bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) {
+    throw Failure("cannot read " + path);
+  }
+  return bytes;
+}
 
 Inputs make_inputs(const MethodMeta& meta, const Flags& flags) {
   check_count("--inputs", flags.inputs.size(), meta.num_inputs());

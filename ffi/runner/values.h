@@ -19,6 +19,9 @@ struct Inputs {
 /// Makes every input of `meta` from the files and shapes in `flags`; throws `Failure` that names the input.
 Inputs make_inputs(const executorch::runtime::MethodMeta& meta, const Flags& flags);
 
+/// All bytes of the file at `path`.
+std::vector<uint8_t> read_file(const std::string& path);
+
 /// Writes the raw bytes of `value` to `path`.
 void write_value(const executorch::runtime::EValue& value, const std::string& path);
 
