@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import Lowered
+from etwgpu_export.nets.zoo import UNetBlock, unet
 from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
@@ -71,26 +72,6 @@ class BasicBlock(nn.Module):
         return F.relu(self.layers(x) + self.around(x))
 
 
-class UNetBlock(nn.Module):
-    """Down by a convolution, up by interpolation and by a transposed convolution, both joined with what was there."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.norm = nn.GroupNorm(4, channels)
-        self.inner = nn.Conv2d(channels, channels, 3, padding=1)
-        self.down = nn.Conv2d(channels, 2 * channels, 3, 2, 1)
-        self.bottom = nn.Sequential(nn.GroupNorm(8, 2 * channels), nn.SiLU(), nn.Conv2d(2 * channels, channels, 1))
-        self.up = nn.ConvTranspose2d(channels, channels, 3, 2, 1, output_padding=1)
-        self.merge = nn.Conv2d(4 * channels, channels, 3, padding=1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        kept = self.inner(F.silu(self.norm(x)))
-        low = self.bottom(self.down(kept))
-        sharp = F.interpolate(low, scale_factor=2.0, mode="nearest")
-        smooth = F.interpolate(low, scale_factor=2.0, mode="bilinear", align_corners=False)
-        return self.merge(torch.cat([kept, sharp, smooth, self.up(low)], 1))
-
-
 class MobileNet(nn.Sequential):
     def __init__(self) -> None:
         super().__init__(
@@ -112,7 +93,7 @@ class ResNet(nn.Sequential):
 NETWORKS = {
     "mobilenet": (MobileNet, (1, 3, 33, 35)),
     "resnet": (ResNet, (1, 3, 64, 48)),
-    "unet": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), UNetBlock(8), nn.Conv2d(8, 3, 1)), (1, 3, 20, 28)),
+    "unet": (lambda: unet(8, 1), (1, 3, 20, 28)),
 }
 
 

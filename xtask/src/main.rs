@@ -6,6 +6,7 @@ mod compile;
 mod demo;
 mod export;
 mod generate;
+mod networks;
 mod paths;
 mod perplexity;
 mod process;
@@ -28,8 +29,9 @@ usage: cargo xtask COMMAND
   bench ARGUMENTS    build, then run etwgpu-bench (--help shows its arguments)
   perplexity [ARGUMENTS]
                      build, and compare SmolLM2's perplexity with eager PyTorch's; ARGUMENTS are those of etwgpu-bench
+  nets [NAMES]       build, export whole networks, and compare them with eager PyTorch; prints a table
   test               build, export the models and run all tests
-  bundle [--smollm2] [--check]
+  bundle [--smollm2] [--nets] [--check]
                      pack tests, benches and models for a machine that has only a GPU driver; --check runs the pack here
   generate           rewrite the generated files
   generate --check   fail if a generated file differs from what would be written
@@ -56,6 +58,7 @@ fn run(words: &[&str]) -> Result {
         ["chat", arguments @ ..] => demo::run_program("etwgpu-chat", arguments),
         ["bench", arguments @ ..] => demo::run_program("etwgpu-bench", arguments),
         ["perplexity", arguments @ ..] => perplexity::run(arguments),
+        ["nets", names @ ..] => networks::run(names),
         ["bundle", arguments @ ..] => bundle::run(arguments),
         ["test"] => test::run(),
         ["generate"] => generate::write(),

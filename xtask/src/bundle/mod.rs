@@ -15,9 +15,10 @@ use pack::Part;
 
 const RUN: &str = include_str!("run.sh");
 /// Parts of models: exporters and the folders that they write.
-const MODELS: [(&str, &[(&str, &str)]); 2] = [
+const MODELS: [(&str, &[(&str, &str)]); 3] = [
     ("tiny", &[("tiny", "tiny")]),
     ("smollm2", &[("smollm2", "smollm2-135m"), ("smollm2_perplexity", "smollm2-135m-perplexity")]),
+    ("nets", &[("nets", "nets")]),
 ];
 
 /// Libraries of the ExecuTorch wheel that the programs link to.
@@ -30,16 +31,27 @@ const EXECUTORCH_LIBRARIES: [&str; 4] = [
 
 struct Choice {
     smollm2: bool,
+    nets: bool,
     check: bool,
 }
 
 impl Choice {
+    /// Whether a part of models comes along.
+    fn takes(&self, part: &str) -> bool {
+        match part {
+            "smollm2" => self.smollm2,
+            "nets" => self.nets,
+            _ => true,
+        }
+    }
+
     fn parse(words: &[&str]) -> Result<Self> {
-        let mut choice = Choice { smollm2: false, check: false };
+        let mut choice = Choice { smollm2: false, nets: false, check: false };
         for word in words {
             match *word {
                 "--smollm2" => choice.smollm2 = true,
                 "--without-smollm2" => choice.smollm2 = false,
+                "--nets" => choice.nets = true,
                 "--check" => choice.check = true,
                 _ => return Err(format!("bundle: unknown argument `{word}`")),
             }
@@ -53,7 +65,7 @@ pub fn run(words: &[&str]) -> Result {
     let choice = Choice::parse(words)?;
     let python = setup::run()?;
     compile::run(&python)?;
-    let models = if choice.smollm2 { &MODELS[..] } else { &MODELS[..1] };
+    let models: Vec<_> = MODELS.iter().filter(|(part, _)| choice.takes(part)).collect();
     for (exporter, _) in models.iter().flat_map(|(_, folders)| folders.iter()) {
         export::run(&python, exporter)?;
     }
@@ -162,11 +174,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn smollm2_comes_along_only_when_asked_for() {
-        let parsed = |words: &[&str]| Choice::parse(words).map(|choice| (choice.smollm2, choice.check));
-        assert_eq!(parsed(&[]), Ok((false, false)));
-        assert_eq!(parsed(&["--smollm2", "--check"]), Ok((true, true)));
-        assert_eq!(parsed(&["--without-smollm2"]), Ok((false, false)));
+    fn large_models_come_along_only_when_asked_for() {
+        let parsed = |words: &[&str]| Choice::parse(words).map(|choice| (choice.smollm2, choice.nets, choice.check));
+        assert_eq!(parsed(&[]), Ok((false, false, false)));
+        assert_eq!(parsed(&["--smollm2", "--check"]), Ok((true, false, true)));
+        assert_eq!(parsed(&["--nets"]), Ok((false, true, false)));
+        assert_eq!(parsed(&["--without-smollm2"]), Ok((false, false, false)));
         assert!(parsed(&["--smollm3"]).is_err());
     }
 }

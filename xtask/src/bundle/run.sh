@@ -4,6 +4,7 @@
 # Prints one line for each test program, then perplexity, and the speeds of the packed models and of those named; the whole
 # output of each goes into the folder LOGS (./logs). Exits with 1 when something failed. These variables change what it does:
 #   ETWGPU_BENCH    arguments of etwgpu-bench (--profile)
+#   ETWGPU_CALLS    calls of each network (50)
 #   ETWGPU_ONLY     runs only programs whose names match this pattern, such as bench-* (*)
 #   ETWGPU_SKIP     leaves out programs whose names match this pattern (none)
 #   ETWGPU_SECONDS  how long one program may take (900)
@@ -81,6 +82,7 @@ speeds() {
 unpack programs || { echo "run.sh: the programs cannot be unpacked" >&2; exit 2; }
 unpack tiny
 unpack smollm2
+unpack nets
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export ETWGPU_BACKEND="$here/lib/libexecutorch_backend_webgpu.so"
 export ETWGPU_MODELS="$here/models" ETWGPU_FIXTURES="$here/fixtures"
@@ -117,6 +119,19 @@ for model in "$here/models/tiny/llama.pte" "$@"; do
   check "$name" "$here/bin/etwgpu-bench" --model "$model" --json "$logs/$name.json" ${ETWGPU_BENCH:---profile}
   [ "$log" = "$logs/$name.txt" ] && speeds >>"$logs/speeds.txt"
 done
+
+if [ -e "$here/models/nets/nets.txt" ]; then
+  cd "$here/models/nets" || exit 2
+  echo >>"$logs/speeds.txt"
+  while read -r net program inputs outputs tolerance _; do
+    check "net-$net" "$here/bin/etwgpu_runner" --model_path "$program" --inputs "$inputs" --expect "$outputs" \
+      --tolerance "$tolerance" --num_executions "${ETWGPU_CALLS:-50}"
+    [ "$log" = "$logs/net-$net.txt" ] && awk -v net="$net" '
+      /^first call: / { first = $3 } /^median call: / { median = $3 } /: largest difference: / { if ($NF > worst) worst = $NF }
+      END { printf "%-24s largest difference %-9s first call %8.1f ms, median %8.2f ms\n", net, worst, first, median }
+    ' "$log" >>"$logs/speeds.txt"
+  done <nets.txt
+fi
 
 cat "$logs/speeds.txt"
 [ $failed -eq 0 ] && echo "
