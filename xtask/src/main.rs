@@ -1,5 +1,6 @@
 //! `cargo xtask COMMAND`: everything that takes more than one tool.
 
+mod backend_suite;
 mod bundle;
 mod ci;
 mod compile;
@@ -30,6 +31,8 @@ usage: cargo xtask COMMAND
   perplexity [ARGUMENTS]
                      build, and compare SmolLM2's perplexity with eager PyTorch's; ARGUMENTS are those of etwgpu-bench
   nets [NAMES]       build, export whole networks, and compare them with eager PyTorch; prints a table
+  backend-suite [ARGUMENTS]
+                     build, and run ExecuTorch's own backend tests; ARGUMENTS are pytest's, such as -k conv or --flow f16
   test               build, export the models and run all tests
   bundle [--smollm2] [--nets] [--check]
                      pack tests, benches and models for a machine that has only a GPU driver; --check runs the pack here
@@ -59,6 +62,7 @@ fn run(words: &[&str]) -> Result {
         ["bench", arguments @ ..] => demo::run_program("etwgpu-bench", arguments),
         ["perplexity", arguments @ ..] => perplexity::run(arguments),
         ["nets", names @ ..] => networks::run(names),
+        ["backend-suite", arguments @ ..] => backend_suite::run(arguments),
         ["bundle", arguments @ ..] => bundle::run(arguments),
         ["test"] => test::run(),
         ["generate"] => generate::write(),
