@@ -63,7 +63,7 @@ fn power(x: f32, e: f32) -> f32 {
     }
     if (is_nan(e) || is_nan(x)) { return select(x + e, 1.0, x == 1.0); }
     if (x == 1.0 || (x == -1.0 && abs(e) > 3.0e38)) { return 1.0; }
-    let size = exp2(e * log2(abs(x)));
+    let size = select(exp2(e * log2(abs(x))), select(0.0, 1.0 / abs(x), e < 0.0), x == 0.0);
     let half = e * 0.5;
     let odd = whole && half != round(half) && abs(e) < 16777216.0;
     let undefined = x < 0.0 && x > -3.0e38 && !whole;
@@ -79,6 +79,7 @@ fn quotient(a: f32, b: f32, kind: f32) -> f32 {
     let q = a / b;
     if (kind == 0.0) { return q; }
     if (kind == 2.0) { return trunc(q); }
+    if (abs(a) > 3.4028235e38 && b != 0.0) { return nan(); }
     let low = floor(q);
     let rest = select(fma(-low, b, a), a, low == 0.0);
     if (rest != 0.0 && (rest < 0.0) != (b < 0.0)) { return low - 1.0; }

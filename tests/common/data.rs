@@ -126,13 +126,14 @@ pub fn tolerance_of_halves(terms: usize, range: f64) -> (f64, f64) {
     (1e-4 * (terms as f64).sqrt() * range, 1e-3)
 }
 
-/// Fails when an element is further from `want` than the tolerance, absolutely and relatively; NaN only equals NaN.
+/// Fails when an element is further from `want` than the tolerance, absolutely and relatively; NaN only equals NaN, and an
+/// infinity only itself.
 #[track_caller]
 pub fn assert_close(got: &Data, dims: &[u32], want: &[f64], (abs, rel): (f64, f64)) {
     assert_eq!(got.dims, dims, "shape");
     assert_eq!(got.values.len(), want.len());
-    let close =
-        |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= abs || (a - b).abs() <= rel * b.abs();
+    let near = |a: f64, b: f64| b.is_finite() && (a - b).abs() <= abs.max(rel * b.abs());
+    let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || near(a, b);
     let wrong: Vec<usize> = (0..want.len()).filter(|&i| !close(got.values[i], want[i])).collect();
     if let Some(&i) = wrong.first() {
         let worst = wrong.iter().map(|&i| (got.values[i] - want[i]).abs()).fold(0.0, f64::max);
