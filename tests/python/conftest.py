@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from differential import REPORT
 
 ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 1e-3
@@ -16,6 +17,16 @@ TOLERANCE = 1e-3
 def models_dir() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("ETWGPU_MODELS") or Path(base) / "executorch-webgpu" / "models")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cases", type=int, default=400, help="number of random modules")
+    parser.addoption("--seed", type=int, help="run the random module of this number alone")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if report := config.stash.get(REPORT, None):
+        terminalreporter.write_line(f"random modules: {report}")
 
 
 class Golden:
