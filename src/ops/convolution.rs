@@ -17,8 +17,6 @@ pub const OPS: &[Op] = &[
 
 const NOTES: &str = "one or two dimensions, also transposed; any groups";
 
-const WG: u32 = 64;
-
 struct Convolution {
     x: Operand,
     weight: Operand,
@@ -155,7 +153,7 @@ fn product(lower: &mut Lower<'_>, c: &Convolution, [batch, m, rows, columns]: [u
 
 /// One invocation for each result.
 fn direct(lower: &mut Lower<'_>, c: &Convolution, [_, channels, rows, columns]: [u32; 4]) -> Result<()> {
-    let kernel = Kernel::new(source!("conv_direct")).set("WG", WG);
+    let kernel = Kernel::new(source!("conv_direct"));
     let kernel = kernel.reads("x", c.x.elem).reads("weight", c.weight.elem).writes("out", c.out.elem);
     let place = if c.transposed { "(o / p.made * p.taken + c) * p.made + o % p.made" } else { "o * p.taken + c" };
     let kernel = kernel.function(format!("fn plane_of_weights(o: u32, c: u32) -> u32 {{ return {place}; }}"));
@@ -166,5 +164,5 @@ fn direct(lower: &mut Lower<'_>, c: &Convolution, [_, channels, rows, columns]: 
     let count = c.out.dims.numel();
     let params = Params::new().u32(count).u32(channels).u32(rows).u32(columns);
     let params = params.u32(c.from[0]).u32(c.from[1]).u32(taken).u32(channels / c.groups);
-    lower.step(kernel, &binds, c.limits(params), u64::from(count.div_ceil(WG)))
+    lower.each(kernel, &binds, c.limits(params), count)
 }

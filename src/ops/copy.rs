@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::shader::{Access, Kernel, RoleType};
 use crate::source;
 
-const WG: u32 = 64;
 const MAX_LOOPS: usize = 16;
 
 /// How a result walks through an operand: element by element at `offset + start · pace + Σ coordinate · stride`.
@@ -108,12 +107,12 @@ fn step(
         params = params.words8(padded(low)).words8(padded(high));
     }
     let kernel = kernel(unit, place.is_some());
-    lower.step(kernel, &[x.into(), out.into()], params, u64::from(count.div_ceil(WG)))
+    lower.each(kernel, &[x.into(), out.into()], params, count)
 }
 
 fn kernel(unit: u32, placed: bool) -> Kernel {
     let wgsl = if unit == 16 { "vec4<u32>" } else { "u32" };
-    let kernel = Kernel::new(source!("copy")).set("WG", WG).alias("Cell", wgsl).array("x", wgsl);
+    let kernel = Kernel::new(source!("copy")).alias("Cell", wgsl).array("x", wgsl);
     let kernel = kernel.role("out", RoleType::Array(wgsl), Access::Write).link(source!("lib/index"));
     let place = if placed { "i / p.run * p.pitch + p.first + i % p.run" } else { "i" };
     let kernel = kernel.function(format!("fn place(i: u32) -> u32 {{ return {place}; }}"));

@@ -7,10 +7,6 @@ use crate::graph::{DType, Dims};
 use crate::shader::{Elem, Kernel};
 use crate::source;
 
-/// Threads of a workgroup, if the device has as many; each computes four elements. Small workgroups do not start fast enough
-/// to keep a large device's memory busy.
-const WG: u32 = 256;
-
 /// What a formula's variable stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Input {
@@ -93,8 +89,7 @@ pub(super) struct Map<'a> {
 
 /// Adds the step that computes `out`; nothing when it is empty.
 pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<()> {
-    let threads = WG.min(lower.caps().max_invocations);
-    let mut kernel = kernel(map.formula, map.compute, out.elem).set("WG", threads);
+    let mut kernel = kernel(map.formula, map.compute, out.elem);
     let tensors: Vec<Operand> = map.inputs.iter().filter_map(|(_, input)| input.tensor()).collect();
     let strides: Vec<Vec<u32>> = tensors.iter().map(|x| broadcast_strides(x.dims, out.dims)).collect();
     let layout = Layout::new(&out.dims, &strides);
@@ -136,7 +131,7 @@ pub(super) fn map(lower: &mut Lower<'_>, out: Operand, map: &Map<'_>) -> Result<
     for operand in 0..3 {
         params = params.words8(padded(layout.of(operand)));
     }
-    lower.step(kernel, &binds, params, u64::from(n4.div_ceil(threads)))
+    lower.each(kernel, &binds, params, n4)
 }
 
 fn kernel(formula: &str, compute: &'static str, out: Elem) -> Kernel {
@@ -205,7 +200,7 @@ pub(super) mod testing {
 
     /// Fails unless the formula is valid WGSL with operands and result of these types.
     pub fn assert_sound(formula: &str, names: &[&'static str], elem: Elem, compute: &'static str, out: Elem) {
-        let mut kernel = kernel(formula, compute, out).set("WG", WG);
+        let mut kernel = kernel(formula, compute, out).set("WG", 64);
         for name in names {
             let get = format!("fn get_{name}(q: u32) -> vec4<C> {{ return vec4<C>(load4_{name}(q)); }}");
             kernel = kernel.reads(name, elem).function(get);

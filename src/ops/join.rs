@@ -14,8 +14,6 @@ pub const OPS: &[Op] = &[
     Op::new("aten.constant_pad_nd.default", ALL, pad),
 ];
 
-const WG: u32 = 64;
-
 /// Where an operand lies in the result: elements before it along each dimension; negative ones wrap.
 struct Region {
     sizes: Vec<u32>,
@@ -120,11 +118,10 @@ fn insert(lower: &mut Lower<'_>, x: Operand, out: Operand, region: &Region, outs
     let params = params.words8(padded(&region.sizes)).words8(padded(&region.before));
     let params = params.words8(padded(&region.extent)).words8(extent.strides());
     let kernel = Kernel::new(source!("region"))
-        .set("WG", WG)
         .set("BITS", bits)
         .array("x", "u32")
         .role("out", RoleType::Array("u32"), Access::Write)
         .function(format!("fn other(i: u32, e: u32) -> u32 {{ return {other}; }}"))
         .link(source!("lib/parts"));
-    lower.step(kernel, &[x.into(), out.into()], params, u64::from(words.div_ceil(WG)))
+    lower.each(kernel, &[x.into(), out.into()], params, words)
 }

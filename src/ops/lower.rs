@@ -335,6 +335,13 @@ impl<'a> Lower<'a> {
         self.answer.steps.iter().find(same)
     }
 
+    /// Adds a dispatch of an invocation for each of `count` items, in workgroups of `WG`: smaller ones than 256 do not start
+    /// fast enough to keep a large device's memory busy.
+    pub fn each(&mut self, kernel: Kernel, binds: &[Bind], params: Params, count: u32) -> Result<()> {
+        let threads = self.env.caps.max_invocations.min(self.env.caps.max_size_x).clamp(1, 256);
+        self.step(kernel.set("WG", threads), binds, params, u64::from(count.div_ceil(threads)))
+    }
+
     /// Adds a dispatch of `groups` workgroups, folded to two dimensions when one cannot hold them.
     pub fn step(&mut self, kernel: Kernel, binds: &[Bind], params: Params, groups: u64) -> Result<()> {
         let limit = u64::from(self.env.caps.max_groups);

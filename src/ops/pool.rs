@@ -13,8 +13,6 @@ pub const OPS: &[Op] = &[
     Op::new("aten.max_pool2d_with_indices.default", FLOATS, maximum),
 ];
 
-const WG: u32 = 64;
-
 /// Arguments kernel, stride (the kernel's size when empty) and padding of operand 0.
 fn window(lower: &mut Lower<'_>) -> Result<Window> {
     let kernel = lower.pair(1, 2, 1, 1)?.ok_or_else(|| lower.refuse("the window has no size"))?;
@@ -66,7 +64,7 @@ fn pooled(lower: &mut Lower<'_>, window: &Window, ceil: bool) -> Result<(Operand
     let count = window.count(lower, size, ceil)?;
     let out = lower.output(0, resized(x, count)?)?;
     lower.expect_floating_output()?;
-    let kernel = window.name(Kernel::new(source!("pool")).set("WG", WG)).link(source!("lib/tap"));
+    let kernel = window.name(Kernel::new(source!("pool"))).link(source!("lib/tap"));
     Ok((out, kernel.reads("x", x.elem).writes("out", out.elem)))
 }
 
@@ -80,5 +78,5 @@ fn run(lower: &mut Lower<'_>, window: &Window, kernel: Kernel, outputs: &[Operan
     lower.expect_turns(window.turns())?;
     let count = out.dims.numel();
     let params = Params::new().u32(count).u32(down).u32(across).u32(rows).u32(columns).f32(divisor);
-    lower.step(kernel, &binds, params, u64::from(count.div_ceil(WG)))
+    lower.each(kernel, &binds, params, count)
 }

@@ -15,8 +15,6 @@ pub const OPS: &[Op] = &[
     Op::new("et_vk.grid_priors.default", FLOATS, grid_priors),
 ];
 
-const WG: u32 = 64;
-
 /// The requested size of operand 0, and its scales where they were given instead.
 fn size(lower: &mut Lower<'_>, scales: usize) -> Result<(Pair, [Option<f64>; 2])> {
     let x = lower.tensor(0)?;
@@ -85,13 +83,13 @@ fn sample(
     params: Params,
 ) -> Result<()> {
     lower.expect_floating_output()?;
-    let mut kernel = kernel.set("WG", WG).reads("x", x.elem).writes("out", out.elem);
+    let mut kernel = kernel.reads("x", x.elem).writes("out", out.elem);
     let mut binds: Vec<Bind> = vec![x.into(), out.into()];
     if let Some(grid) = grid {
         kernel = kernel.reads("grid", grid.elem);
         binds.push(grid.into());
     }
-    lower.step(kernel, &binds, params, u64::from(out.dims.numel().div_ceil(WG)))
+    lower.each(kernel, &binds, params, out.dims.numel())
 }
 
 /// Pixels of `[N, C, H, W]` at the places of `[N, rows, columns, 2]`: x and y between -1 and 1.
@@ -129,9 +127,9 @@ fn grid_priors(lower: &mut Lower<'_>) -> Result<()> {
     let out = lower.output(0, Dims::new(&[rows * columns, 2])?)?;
     lower.expect_floating_output()?;
     let count = out.dims.numel();
-    let kernel = Kernel::new(source!("grid_priors")).set("WG", WG).writes("out", out.elem);
+    let kernel = Kernel::new(source!("grid_priors")).writes("out", out.elem);
     let params = Params::new().u32(count).u32(columns).f32(stride as f32).f32(offset as f32);
-    lower.step(kernel, &[out.into()], params, u64::from(count.div_ceil(WG)))
+    lower.each(kernel, &[out.into()], params, count)
 }
 
 impl Lower<'_> {

@@ -15,8 +15,6 @@ pub const OPS: &[Op] = &[
     Op::new("aten.gather.default", ALL, gather).notes("an index outside is clamped"),
 ];
 
-const WG: u32 = 64;
-
 /// `out[c] = x[x_strides · c + stride · index[index_strides · c]]` with coordinates `c` over `sizes`.
 struct Take {
     x: Operand,
@@ -116,7 +114,7 @@ fn take(lower: &mut Lower<'_>, take: &Take) -> Result<()> {
             params = params.words8(words);
         }
         let binds = [x.into(), index.into(), out.into()];
-        lower.step(kernel(unit, index.elem), &binds, params, u64::from(count.div_ceil(WG)))?;
+        lower.each(kernel(unit, index.elem), &binds, params, count)?;
     }
     Ok(())
 }
@@ -133,7 +131,7 @@ fn loops(layout: &Layout, wide: u32) -> [[u32; 8]; 3] {
 
 fn kernel(unit: u32, index: Elem) -> Kernel {
     let wgsl = if unit == 16 { "vec4<u32>" } else { "u32" };
-    let kernel = Kernel::new(source!("take")).set("WG", WG).alias("Cell", wgsl).array("x", wgsl).reads("index", index);
+    let kernel = Kernel::new(source!("take")).alias("Cell", wgsl).array("x", wgsl).reads("index", index);
     let kernel = kernel.role("out", RoleType::Array(wgsl), Access::Write).link(source!("lib/index"));
     if unit >= 4 {
         return kernel.link(source!("lib/cell_whole"));
