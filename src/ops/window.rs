@@ -30,9 +30,10 @@ impl Window {
         let along = |axis: usize| {
             let [size, kernel, stride, padding, dilation] = self.along(axis, size);
             let rest = size + 2 * padding - dilation * (kernel - 1) - 1;
-            let steps = if ceil { rest + stride - 1 } else { rest } / stride;
+            let room = if ceil { rest + stride - 1 } else { rest };
+            let steps = room / stride;
             let hangs_over = ceil && steps * stride >= size + padding;
-            (rest >= 0).then_some(steps + i64::from(!hangs_over))
+            (room >= 0).then_some(steps + i64::from(!hangs_over))
         };
         self.pair(lower, size, [along(0), along(1)])
     }

@@ -150,6 +150,7 @@ fn maxima_of_windows() {
         (&[1, 4, 5, 5], PLAIN),
         (&[1, 8, 7, 7], three),
         (&[1, 8, 6, 9], Form { ceil: true, ..three }),
+        (&[2, 3, 4, 2], Form { kernel: [4, 1], padding: [1, 0], dilation: [2, 2], ceil: true, ..PLAIN }),
         (&[2, 3, 9, 11], Form { dilation: [2, 3], stride: Some([1, 2]), ..three }),
         (&[3, 6, 5], Form { kernel: [3, 1], stride: Some([1, 1]), padding: [1, 0], ..PLAIN }),
         (&[0, 2, 4, 4], PLAIN),
