@@ -8,6 +8,7 @@
 //! row takes more than 1.35 times as long.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code)]
 mod ceilings;
 #[path = "../../tests/common/mod.rs"]
 mod common;

@@ -57,6 +57,7 @@ def fixed(text: str, *inputs: torch.Tensor) -> Case:
 FIXED = {
     "zero to a negative fraction": lambda t: fixed("torch.pow(x1, x2)", t([0, -0.0, 2]), t([-2.75, -0.5, -1])),
     "zero to a negative fraction, a number": lambda t: fixed("torch.pow(x1, -1.5)", t([0, -0.0, INF, 2])),
+    "a window larger than the padded picture": lambda t: fixed("F.max_pool2d(x1, [4, 1], None, [1, 0], 2, True)", t([[[[1, 2]] * 4]])),
     "an infinity divided down": lambda t: fixed('torch.div(x1, x2, rounding_mode="floor")', t([INF, -INF, INF, -3]), t([2, 2, 0, INF])),
 }  # fmt: skip
 

@@ -219,6 +219,8 @@ class Draw:
         if constant and None in dims:
             raise Unfit
         self.way = self.pick(["grid", "grid", "grid", "normal", "normal", "positive"] + ["special"] * self.chance(0.3))
+        if constant and self.way == "special":
+            self.way = "grid"  # eager folds infinite statistics and weights of norms in another order
         shapes = [[size if n is None else n for n in dims] for size in self.case.sizes]
         if constant:
             one = self.data(shapes[0], dtype) if tensor is None else tensor
