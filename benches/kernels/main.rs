@@ -8,7 +8,6 @@
 #[allow(dead_code)]
 #[path = "../linear/ceilings.rs"]
 mod ceilings;
-#[allow(dead_code)]
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
@@ -31,13 +30,16 @@ enum Work {
     Bytes(f64),
 }
 
-/// An operator: its arguments are added to a model, the last ones being its results.
+/// Adds the arguments of an operator to a model, its result last.
+type Build = Box<dyn Fn(&mut Model) -> Vec<Id>>;
+
+/// An operator.
 struct Case {
     op: &'static str,
     what: String,
     dtype: DType,
     work: Work,
-    build: Box<dyn Fn(&mut Model) -> Vec<Id>>,
+    build: Build,
 }
 
 const F32: DType = DType::F32;
