@@ -7,14 +7,14 @@ struct Params {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let slot = group_index(wg, groups) * (WG / TEAM) + lane / TEAM;
-    if (slot >= p.slots) { return; }
-    emit(slot, lane);
+    // A return would break the uniformity that barriers need.
+    let slot = group_index(wg, groups) * (WG / TEAM) + item_of(lane);
+    emit(min(slot, p.slots - 1u), lane, slot < p.slots && member_of(lane) == 0u);
 }
 
 fn result(o: u32, lane: u32) -> R {
     let base = at(o * p.length, 0u);
     var sum = start(T(load_x(base)));
-    for (var k = lane % TEAM; k < p.length; k += TEAM) { sum = take(sum, T(load_x(element(base, o, k))), k); }
+    for (var k = member_of(lane); k < p.length; k += TEAM) { sum = take(sum, T(load_x(element(base, o, k))), k); }
     return finish(gather(sum, lane));
 }

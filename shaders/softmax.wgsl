@@ -5,12 +5,13 @@ const LOWEST: f32 = -3.4028234e38;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let line = group_index(wg, groups) * (WG / TEAM) + lane / TEAM;
-    if (line >= p.lines) { return; }
+    // A return would break the uniformity that barriers need.
+    let item = group_index(wg, groups) * (WG / TEAM) + item_of(lane);
+    let line = min(item, p.lines - 1u);
     let base = line / p.inner * p.inner * p.length + line % p.inner;
     var top = LOWEST;
     var sum = 0.0;
-    for (var k = lane % TEAM; k < p.length; k += TEAM) {
+    for (var k = member_of(lane); k < p.length; k += TEAM) {
         let v = load_x(base + k * p.inner);
         let higher = max(top, v);
         sum = sum * exp(top - higher) + exp(v - higher);
@@ -18,7 +19,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     }
     let peak = reduce_max(top, lane);
     let total = reduce_add(sum * exp(top - peak), lane);
-    for (var k = lane % TEAM; k < p.length; k += TEAM) {
+    for (var k = member_of(lane); k < select(0u, p.length, item == line); k += TEAM) {
         let i = base + k * p.inner;
         store_out(i, finish(load_x(i) - peak, total));
     }

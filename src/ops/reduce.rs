@@ -2,6 +2,7 @@
 
 use super::elementwise::{Map, map};
 use super::layout::{Layout, padded};
+use super::rows::Team;
 use super::{ALL, Lower, NUMBERS, Op, Operand, Params};
 use crate::error::Result;
 use crate::graph::{Dims, Value};
@@ -27,17 +28,13 @@ enum Fold {
     Place(&'static str),
 }
 
-/// Who computes a result: one invocation, or all of a workgroup.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Team {
-    One,
-    Workgroup,
-}
-
 /// Few results of many elements get a workgroup each; results smaller than a word are made four at a time.
 fn choose(results: u32, length: u32, side_by_side: bool, out: Elem) -> Team {
-    let alone = out.size() == 1 || length < 64 || (!side_by_side && results >= 4096);
-    if alone { Team::One } else { Team::Workgroup }
+    match () {
+        () if out.size() == 1 || length < 64 => Team::One,
+        () if !side_by_side && results >= 256 => Team::columns(results),
+        () => Team::Workgroup,
+    }
 }
 
 /// The dimensions of a list; none or an empty one means all.
@@ -113,18 +110,19 @@ fn fold_step(
     let step = gone.of(0).last().copied().unwrap_or(1);
     let results = out.dims.numel();
     let even = gone.sizes.len() <= 1;
-    let (threads, team, piece) = match choose(results, length, step == 1, out.elem) {
-        Team::One => (64, 1, source!("lib/gather_alone")),
-        Team::Workgroup => {
-            let threads = lower.row_threads(length, if even { 1 } else { 1 + layout.sizes.len() as u32 })?;
-            (threads, threads, source!("lib/gather_workgroup"))
-        }
+    let team = choose(results, length, step == 1, out.elem);
+    let gather = match team {
+        Team::One => source!("lib/gather_alone"),
+        Team::Workgroup => source!("lib/gather_workgroup"),
+        Team::Columns(_) => source!("lib/gather_columns"),
     };
+    let threads = lower.threads(team, length, if even { 1 } else { 1 + layout.sizes.len() as u32 })?;
     let slots = if out.elem.size() == 1 { results.div_ceil(4) } else { results };
-    let kernel = kernel(fold, x.elem, out.elem, even).set("WG", threads).set("TEAM", team).link(piece);
+    let kernel = kernel(fold, x.elem, out.elem, even).set("WG", threads.workgroup).set("TEAM", threads.team);
+    let kernel = kernel.link(threads.piece).link(gather);
     let params = Params::new().u32(slots).u32(length).u32(step).u32(layout.sizes.len() as u32);
     let params = params.words8(padded(&layout.sizes)).words8(padded(layout.of(0)));
-    lower.step(kernel, &[x.into(), out.into()], params, u64::from(slots.div_ceil(threads / team)))
+    lower.step(kernel, &[x.into(), out.into()], params, u64::from(slots.div_ceil(threads.workgroup / threads.team)))
 }
 
 fn kernel(fold: Fold, x: Elem, out: Elem, even: bool) -> Kernel {
@@ -141,9 +139,9 @@ fn kernel(fold: Fold, x: Elem, out: Elem, even: bool) -> Kernel {
     };
     let emit = if out.size() == 1 {
         let results = [0, 1, 2, 3].map(|n| format!("result(4u * slot + {n}u, lane)")).join(", ");
-        format!("store4_out(slot, vec4<R>({results}));")
+        format!("let v = vec4<R>({results}); if (stored) {{ store4_out(slot, v); }}")
     } else {
-        "let v = result(slot, lane); if (lane % TEAM == 0u) { store_out(slot, v); }".into()
+        "let v = result(slot, lane); if (stored) { store_out(slot, v); }".into()
     };
     let kernel = Kernel::new(source!("reduce")).alias("T", compute).alias("R", out.compute_type());
     let kernel = kernel.reads("x", x).writes("out", out).link(source!("lib/index")).link(piece(fold));
@@ -151,7 +149,7 @@ fn kernel(fold: Fold, x: Elem, out: Elem, even: bool) -> Kernel {
     kernel
         .function(format!("fn element(base: u32, o: u32, k: u32) -> u32 {{ return {element}; }}"))
         .function(format!("fn finish(a: Acc) -> R {{ return {finish}; }}"))
-        .function(format!("fn emit(slot: u32, lane: u32) {{ {emit} }}"))
+        .function(format!("fn emit(slot: u32, lane: u32, stored: bool) {{ {emit} }}"))
 }
 
 fn piece(fold: Fold) -> Source {
@@ -178,7 +176,9 @@ mod tests {
     fn few_long_results_get_a_workgroup() {
         assert_eq!(choose(1, 4096, true, Elem::F32), Team::Workgroup);
         assert_eq!(choose(100_000, 4096, true, Elem::F32), Team::Workgroup);
-        assert_eq!(choose(100_000, 4096, false, Elem::F32), Team::One);
+        assert_eq!(choose(100_000, 4096, false, Elem::F32), Team::Columns(32));
+        assert_eq!(choose(300, 4096, false, Elem::F32), Team::Columns(8));
+        assert_eq!(choose(4, 4096, false, Elem::F32), Team::Workgroup);
         assert_eq!(choose(1, 4096, true, Elem::I8), Team::One);
         assert_eq!(choose(1, 8, true, Elem::F32), Team::One);
     }

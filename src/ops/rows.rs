@@ -8,7 +8,54 @@ use crate::source;
 /// Turns of its loops after which a software adapter leaves a kernel's loops without a word, and some room.
 pub(super) const SOFTWARE_TURNS: u64 = 65_535 - 1_024;
 
+/// Who computes a result from the elements of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Team {
+    /// One invocation.
+    One,
+    /// All of a workgroup.
+    Workgroup,
+    /// Invocations of a workgroup that computes so many neighbouring results.
+    Columns(u32),
+}
+
+impl Team {
+    /// For many lines whose elements are apart, and those of neighbouring lines side by side: as many results across as
+    /// leave enough workgroups.
+    pub fn columns(lines: u32) -> Team {
+        Team::Columns(if lines >= 8192 { 32 } else { 8 })
+    }
+}
+
+/// A team in invocations.
+pub(super) struct Threads {
+    /// Those of a workgroup.
+    pub workgroup: u32,
+    /// Those of a result.
+    pub team: u32,
+    /// The linked piece that tells them apart.
+    pub piece: Source,
+}
+
 impl Lower<'_> {
+    /// The invocations of a team for lines of `length` elements, each of which turns its loops `turns` times.
+    pub(super) fn threads(&self, team: Team, length: u32, turns: u32) -> Result<Threads> {
+        let piece = source!("lib/team_rows");
+        match team {
+            Team::One => Ok(Threads { workgroup: 64, team: 1, piece }),
+            Team::Workgroup => {
+                let workgroup = self.row_threads(length, turns)?;
+                Ok(Threads { workgroup, team: workgroup, piece })
+            }
+            Team::Columns(across) => {
+                let workgroup = 1 << self.caps().max_invocations.min(self.caps().max_size_x).clamp(32, 256).ilog2();
+                let team = workgroup / across;
+                self.expect_turns(u64::from(length.div_ceil(team)) * u64::from(turns))?;
+                Ok(Threads { workgroup, team, piece: source!("lib/team_columns") })
+            }
+        }
+    }
+
     /// The linked piece that reduces over a workgroup of `WG` invocations: `reduce_add`, `reduce_max`.
     pub(super) fn reduction(&self) -> Source {
         match self.caps().subgroup {
