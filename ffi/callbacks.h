@@ -116,6 +116,8 @@ inline void profile(void* context, const char* name, size_t name_len, uint64_t s
 inline EtwgpuHost host_of(Call& call) {
   EtwgpuHost host{};
   host.context = &call;
+  // The map belongs to the program, or to the method: it outlives every handle that was made from it.
+  host.data_source = reinterpret_cast<uintptr_t>(call.data_map);
   host.log = log_message;
   host.get_data = get_data;
   host.free_data = free_data;

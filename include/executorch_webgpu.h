@@ -149,6 +149,11 @@ typedef struct {
    */
   void *context;
   /**
+   * Names the source of the named data: as long as a program that was loaded from it lives, no other source has this
+   * number. Programs of one source share constants of one key. 0 shares nothing.
+   */
+  uint64_t data_source;
+  /**
    * Writes one line; `level` is 1 error, 2 warning, 3 info, 4 debug. Kept for the life of the process; called from any
    * thread; `message` is UTF-8 and not NUL-terminated.
    */

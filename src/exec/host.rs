@@ -60,6 +60,11 @@ pub trait Outputs {
 
 /// Lends the bytes of named constants.
 pub trait DataSource {
+    /// A number that no other source has as long as a program from this one lives; `None` where there is none.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+
     /// Calls `read` with the bytes behind `key`; they are taken back when it returns.
     fn with(&self, key: &str, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 }

@@ -112,7 +112,7 @@ impl Arena {
     }
 }
 
-/// A constant on the device, the one of another program where that has the same. Nothing is allocated before its bytes are
+/// A constant on the device, the one of another program of the same source where that has it. Nothing is allocated before its bytes are
 /// there.
 fn upload(
     gpu: &Gpu,
@@ -121,7 +121,7 @@ fn upload(
     kind: MemoryKind,
     (payload, data): (&[u8], &dyn DataSource),
 ) -> Result<Vec<Arc<Buffer>>> {
-    let known = (kind == MemoryKind::Weights).then(|| digest(&plan.graph, storage)).flatten();
+    let known = (kind == MemoryKind::Weights).then(|| name(&plan.graph, storage, data)).flatten();
     if let Some(buffers) = known.as_deref().and_then(|known| gpu.shared.find(known)) {
         return Ok(buffers);
     }
@@ -150,18 +150,15 @@ fn upload(
     Ok(buffers)
 }
 
-/// What tells the bytes of a constant on any device from all others: exporters name data by the SHA-256 of its bytes. `None`
-/// where some part has another name.
-fn digest(graph: &Graph, storage: &Storage) -> Option<String> {
-    let mut all = format!("{} bytes in blocks of {}", storage.bytes, storage.block);
+/// What tells the bytes of a constant on the device from all others: their source and their keys there, and how they lie.
+/// `None` where the source has no number, or some part no key.
+fn name(graph: &Graph, storage: &Storage, data: &dyn DataSource) -> Option<String> {
+    let mut all = format!("source {}, {} bytes in blocks of {}", data.number()?, storage.bytes, storage.block);
     for part in parts(graph, storage.owner) {
         let tensor = graph.tensor(part)?;
         let Some(Constant::Named { key }) = graph.constants.get(tensor.constant? as usize) else { return None };
-        if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
         let swapped = if tensor.swapped { "swapped " } else { "" };
-        all += &format!(", {swapped}{} as {} {} of {key}", tensor.stored, tensor.dtype, tensor.max);
+        all += &format!(", {swapped}{} as {} {} of {key:?}", tensor.stored, tensor.dtype, tensor.max);
     }
     Some(all)
 }

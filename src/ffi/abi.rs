@@ -58,6 +58,9 @@ pub struct EtwgpuData {
 pub struct EtwgpuHost {
     /// Passed back to every callback but `log`.
     pub context: *mut c_void,
+    /// Names the source of the named data: as long as a program that was loaded from it lives, no other source has this
+    /// number. Programs of one source share constants of one key. 0 shares nothing.
+    pub data_source: u64,
     /// Writes one line; `level` is 1 error, 2 warning, 3 info, 4 debug. Kept for the life of the process; called from any
     /// thread; `message` is UTF-8 and not NUL-terminated.
     pub log: Option<extern "C" fn(level: u32, message: *const c_char, len: usize)>,

@@ -12,6 +12,10 @@ use crate::graph::{DType, Dims};
 pub(super) struct HostData<'a>(pub &'a EtwgpuHost);
 
 impl DataSource for HostData<'_> {
+    fn number(&self) -> Option<u64> {
+        Some(self.0.data_source).filter(|&number| number != 0)
+    }
+
     fn with(&self, key: &str, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let EtwgpuHost { context, get_data, free_data, .. } = *self.0;
         let get_data = get_data.ok_or_else(|| Error::Data(format!("{key}: the host gives no named data")))?;

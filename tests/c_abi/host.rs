@@ -69,6 +69,7 @@ impl Host {
     pub fn table(&mut self) -> EtwgpuHost {
         EtwgpuHost {
             context: (self as *mut Host).cast(),
+            data_source: 0,
             log: None,
             get_data: Some(get_data),
             free_data: Some(free_data),

@@ -15,6 +15,8 @@ use super::writer::{Bytes, Entry, Id, Payload};
 pub struct Model {
     pub payload: Payload,
     pub named: HashMap<String, Vec<u8>>,
+    /// The number of the source that the named data come from; 0 for none.
+    pub source: u64,
     output_types: Vec<DType>,
 }
 
@@ -171,6 +173,10 @@ impl Model {
 }
 
 impl DataSource for Model {
+    fn number(&self) -> Option<u64> {
+        Some(self.source).filter(|&source| source != 0)
+    }
+
     fn with(&self, key: &str, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         read(self.named.get(key).ok_or_else(|| Error::Data(format!("{key} is not there")))?)
     }

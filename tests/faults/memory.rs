@@ -151,40 +151,38 @@ fn an_exported_llama_makes_no_device_objects_at_any_length_or_position() {
     });
 }
 
-/// A layer whose constants are named by these digits; `bias` is what it adds.
-fn named(digit: char, bias: f32) -> Model {
+/// A sum with a constant called `key` whose numbers are all `value`, from a source of this number.
+fn named(source: u64, key: &str, value: f32) -> Model {
     let mut m = Model::new();
+    m.source = source;
     let x = m.input(DType::F32, &[1, 64]);
-    let weight = m.constant_bytes(&digit.to_string().repeat(64), DType::F32, &[1, 64], vec![0; 256]);
-    let more = m.constant_bytes("more", DType::F32, &[1, 64], bias.to_le_bytes().repeat(64));
-    let (one, half, out) = (m.int(1), m.tensor(DType::F32, &[1, 64]), m.tensor(DType::F32, &[1, 64]));
-    m.op("aten.add.Tensor", &[x, weight, one, half]);
-    m.op("aten.add.Tensor", &[x, more, one, out]);
-    m.output(half);
+    let constant = m.constant_bytes(key, DType::F32, &[1, 64], value.to_le_bytes().repeat(64));
+    let (one, out) = (m.int(1), m.tensor(DType::F32, &[1, 64]));
+    m.op("aten.add.Tensor", &[x, constant, one, out]);
     m.output(out);
     m
 }
 
 #[test]
-fn programs_share_constants_that_are_named_by_their_content() {
-    alone("memory::programs_share_constants_that_are_named_by_their_content", &[], || {
-        let weights = || gpu::memory().of(gpu::MemoryKind::Weights);
-        let x = Data::f32(&[1, 64], vec![1.0; 64]);
-        let mut first = named('a', 1.0).load().unwrap();
-        assert_eq!(weights(), 512);
-        let mut second = named('a', 2.0).load().unwrap();
-        assert_eq!(weights(), 768, "other names tell nothing of the content");
-        let third = named('b', 1.0).load().unwrap();
-        assert_eq!(weights(), 768 + 512, "other content");
-        assert_eq!(first.run(&[&x]).unwrap()[1].values, vec![2.0; 64]);
-        drop(first);
-        assert_eq!(weights(), 768 + 256, "the second has them still");
-        let found = second.run(&[&x]).unwrap();
-        assert_eq!((found[0].values.clone(), found[1].values.clone()), (vec![1.0; 64], vec![3.0; 64]));
-        drop((second, third));
-        assert_eq!(weights(), 0);
-        let again = named('a', 1.0).load().unwrap();
-        assert_eq!(weights(), 512, "what was dropped is loaded again");
-        drop(again);
+fn programs_of_one_source_share_constants() {
+    alone("memory::programs_of_one_source_share_constants", &[], || {
+        let held = || gpu::memory().of(gpu::MemoryKind::Weights) / 256;
+        let sum =
+            |running: &mut Running| running.run(&[&Data::f32(&[1, 64], vec![1.0; 64])]).unwrap().remove(0).values[0];
+        let mut first = named(1, "a", 1.0).load().unwrap();
+        let mut second = named(1, "a", 1.0).load().unwrap();
+        assert_eq!(held(), 1);
+        let mut other_key = named(1, "b", 2.0).load().unwrap();
+        let mut other_source = named(2, "a", 3.0).load().unwrap();
+        let mut without = [named(0, "a", 4.0).load().unwrap(), named(0, "a", 5.0).load().unwrap()];
+        assert_eq!(held(), 5);
+        assert_eq!([sum(&mut first), sum(&mut other_key), sum(&mut other_source)], [2.0, 3.0, 4.0]);
+        assert_eq!(without.each_mut().map(sum), [5.0, 6.0]);
+        drop((first, other_key, other_source, without));
+        assert_eq!((held(), sum(&mut second)), (1, 2.0), "the second has it still");
+        drop(second);
+        assert_eq!(held(), 0);
+        let mut again = named(1, "a", 6.0).load().unwrap();
+        assert_eq!((held(), sum(&mut again)), (1, 7.0), "a number may be another source's once no program is left");
     });
 }
