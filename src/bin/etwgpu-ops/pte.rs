@@ -117,7 +117,12 @@ impl<'a> Table<'a> {
     }
 
     fn text(&self, id: usize) -> Result<&'a str> {
-        std::str::from_utf8(self.vector(id, 1)?).map_err(|error| format!("a name is not UTF-8: {error}"))
+        let bytes = self.vector(id, 1)?;
+        // Names may overlap: long ones would be read as often as there are names.
+        if bytes.len() > MOST {
+            return Err(format!("a name has {} bytes, expected at most {MOST}", bytes.len()));
+        }
+        std::str::from_utf8(bytes).map_err(|error| format!("a name is not UTF-8: {error}"))
     }
 
     fn tables(&self, id: usize) -> Result<impl Iterator<Item = Result<Table<'a>>> + use<'a>> {

@@ -35,12 +35,16 @@ pub struct Look<'a> {
 impl Look<'_> {
     /// Operators, memory and plan of a delegate; as an error when it would not load.
     pub fn delegate(&self, delegate: &Delegate<'_>) -> Result<String, String> {
-        let graph = self.read(delegate).map_err(|error| format!("  does not load: {error}\n"))?;
+        let (options, graph) = self.read(delegate).map_err(|error| format!("  does not load: {error}\n"))?;
         let mut text = operators(&graph);
         text += &self.constants(&graph);
-        let planned = passes::run(graph, self.caps, self.options)
+        let refused = |graph: Graph, first: Error| {
+            let all = refusals(graph, self.caps, &options);
+            if all.is_empty() { vec![first] } else { all }
+        };
+        let planned = passes::run(graph, self.caps, &options)
             .map_err(|error| vec![error])
-            .and_then(|graph| Plan::new(graph.clone(), self.caps, self.options).map_err(|e| self.refused(graph, e)));
+            .and_then(|graph| Plan::new(graph.clone(), self.caps, &options).map_err(|e| refused(graph, e)));
         match planned {
             Ok(plan) => Ok(text + &self.plan(&plan)),
             Err(errors) => {
@@ -50,15 +54,11 @@ impl Look<'_> {
         }
     }
 
-    fn read(&self, delegate: &Delegate<'_>) -> Result<Graph, Error> {
+    /// The graph, and the options with those of the program.
+    fn read(&self, delegate: &Delegate<'_>) -> Result<(Options, Graph), Error> {
         let mut options = self.options.clone();
         delegate.specs.iter().try_for_each(|(key, value)| options.compile_spec(key, value))?;
-        payload::parse(delegate.payload)
-    }
-
-    fn refused(&self, graph: Graph, first: Error) -> Vec<Error> {
-        let all = refusals(graph, self.caps, self.options);
-        if all.is_empty() { vec![first] } else { all }
+        Ok((options, payload::parse(delegate.payload)?))
     }
 
     fn constants(&self, graph: &Graph) -> String {
