@@ -1,5 +1,6 @@
 #include "flags.h"
 
+#include <cmath>
 #include <charconv>
 #include <cstring>
 #include <functional>
@@ -90,8 +91,8 @@ uint32_t parse_count(const std::string& text) {
 
 double parse_tolerance(const std::string& text) {
   const auto number = parse_number<double>(text);
-  if (!number || !(*number >= 0)) {
-    throw Failure("--tolerance: found '" + text + "', expected a number of at least 0");
+  if (!number || !(*number >= 0) || !std::isfinite(*number)) {
+    throw Failure("--tolerance: found '" + text + "', expected a finite number of at least 0");
   }
   return *number;
 }

@@ -39,12 +39,13 @@ def test_random_modules(seeds: range, pytestconfig: pytest.Config) -> None:
 
 
 def test_operators_stay_delegated(pytestconfig: pytest.Config) -> None:
-    if pytestconfig.getoption("seed") is not None:
-        pytest.skip("one module reaches few operators")
     report = pytestconfig.stash.get(REPORT, Report())
+    if report.cases < 400:
+        pytest.skip("few modules reach few operators")
     missing = set(REACHED.read_text().split()) - set(report.reached)
     assert not missing, f"no module has these operators on the delegate any more: {', '.join(sorted(missing))}"
     assert report.delegated >= 0.6 * report.cases, str(report)
+    assert len(report.refused_by_exporter) <= 0.05 * report.cases, "\n".join(report.refused_by_exporter)
 
 
 def fixed(text: str, *inputs: torch.Tensor) -> Case:

@@ -27,11 +27,14 @@ def test_equals_eager(name: str, kind: str) -> None:
     assert error <= program.tolerance(kind, module)
 
 
-def test_error_is_infinite_for_another_shape_and_for_nan() -> None:
+def test_error_is_infinite_for_another_shape_or_type_and_for_nan() -> None:
     right = (torch.tensor([1.0, -2.0]),)
     assert program.error([torch.tensor([1.0, -1.0])], right) == 0.5
     assert program.error([torch.tensor([[1.0, -2.0]])], right) == float("inf")
     assert program.error([torch.tensor([1.0, float("nan")])], right) == float("inf")
+    assert program.error([torch.tensor([1.0, 2.0]).double()], right) == float("inf")
+    for value in (float("nan"), float("inf")):
+        assert program.error([torch.tensor([1.0, 2.0])], (torch.tensor([1.0, value]),)) == float("inf")
 
 
 def test_the_runner_compares_outputs(delegate: Path, tmp_path: Path) -> None:
@@ -50,3 +53,4 @@ def test_the_runner_compares_outputs(delegate: Path, tmp_path: Path) -> None:
     assert "outputs differ by 2.00e-01, expected at most 1.00e-01" in run([1, 2.5, 0], "0.1").stderr
     assert "output 0 has 12 bytes, expected the 8" in run([1, 2], "1").stderr
     assert run([1, float("nan"), 0], "1e30").returncode == 1
+    assert "expected a finite number" in run([1, 2, 0], "inf").stderr

@@ -4,6 +4,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,9 +71,10 @@ def check(cases: Sequence[Case]) -> Report:
         exported = []
         for case in cases:
             try:
-                export([case])
+                with _exporting():
+                    export([case])
                 exported.append(case)
-            except Exception as error:
+            except NotExported as error:
                 report.add(_refused(case, error))
         cases = exported
     if cases:
@@ -83,9 +85,9 @@ def check(cases: Sequence[Case]) -> Report:
 def _refused(case: Case, error: Exception) -> Report:
     lines = [line for line in str(error).splitlines() if line.strip()]
     text = f"{case}\n    {type(error).__name__}: {' '.join(lines[:4])[:400]}"
-    if isinstance(error, LoadError):
-        return Report(1, seeds=[case.seed], failures=[text])
-    return Report(1, refused_by_exporter=[text])
+    if isinstance(error, NotExported):
+        return Report(1, refused_by_exporter=[text])
+    return Report(1, seeds=[case.seed], failures=[text])
 
 
 def _halved(cases: Sequence[Case]) -> Report:
@@ -99,34 +101,37 @@ def _halved(cases: Sequence[Case]) -> Report:
         return _refused(cases[0], error)
 
 
-class LoadError(Exception):
-    """The delegate refused to load or to run a program."""
+class NotExported(Exception):
+    """The exporter refused a module, or wrote a program that cannot run anywhere."""
+
+
+@contextmanager
+def _exporting() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise NotExported(f"{type(error).__name__}: {error}") from error
 
 
 def _check(cases: Sequence[Case]) -> Report:
     from executorch.runtime import Runtime
 
-    lowered = _lower(cases)
+    with _exporting():
+        lowered = _lower(cases)
     plan = lowered.executorch_program.execution_plan[0]
     report = Report(len(cases), outside=_outside(cases, lowered))
     report.delegated = len(cases) - len(report.outside)
     report.reached.update(name for delegate in plan.delegates for name in _chain(_payload(lowered, delegate)))
     if any(_lost_results(lowered)):
-        raise ValueError("the exporter lists fewer results of a delegate than the program takes: one is a copy that it removed")
+        raise NotExported("the exporter lists fewer results of a delegate than the program takes: one is a copy that it removed")
     if _static_results(cases, plan):
-        raise ValueError("the exporter wrote a result whose shape changes as one of a fixed shape")
-    try:
-        method = Runtime.get().load_program(bytes(lowered.buffer)).load_method("forward")
-    except RuntimeError as error:
-        raise LoadError(str(error)) from error
+        raise NotExported("the exporter wrote a result whose shape changes as one of a fixed shape")
+    method = Runtime.get().load_program(bytes(lowered.buffer)).load_method("forward")
     sizes = max(len(case.sizes) for case in cases)
     for call in [*range(sizes), 0] if sizes > 1 else [0, 0]:
         at = [call % len(case.sizes) for case in cases]
         inputs = tuple(t for case, size in zip(cases, at) for t in case.arguments(size))
-        try:
-            results = [t.clone() for t in method.execute(inputs)]
-        except RuntimeError as error:
-            raise LoadError(f"call {call}: {error}") from error
+        results = [t.clone() for t in method.execute(inputs)]
         for case, size in zip(cases, at):
             found, results = results[: len(case.outputs)], results[len(case.outputs) :]
             wrong = [f"    size {case.sizes[size]}: {name}: {text}" for name, text in compare(case, size, found) if text]
