@@ -1,7 +1,11 @@
 """Programs run through `executorch.runtime` in Python, on the delegate."""
 
+import ctypes
+from pathlib import Path
+
 import numpy
 import pytest
+import torch
 from conftest import Forward, Golden, assert_close, models_dir
 
 pytestmark = pytest.mark.usefixtures("delegate")
@@ -63,3 +67,37 @@ def test_foreign_payload_raises(tiny_llama: Golden) -> None:
     with pytest.raises(RuntimeError):
         Forward(bytes(program))
 
+
+class Memory(ctypes.Structure):
+    """`EtwgpuMemory`: bytes on devices."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in
+                ("weights", "caches", "activations", "scratch", "staging", "parameters", "peak")]  # fmt: skip
+
+
+def test_methods_of_one_program_share_their_weights(delegate: Path) -> None:
+    from executorch.backends.webgpu.partitioner import WebGPUPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+    from executorch.runtime import Runtime
+
+    def held() -> int:
+        memory = Memory()
+        assert ctypes.CDLL(delegate).etwgpu_memory(ctypes.byref(memory)) == 0
+        return memory.weights
+
+    layer = torch.nn.Linear(256, 250).eval()
+    inputs = {"one": torch.randn(1, 256), "many": torch.randn(5, 256)}
+    exported = {name: torch.export.export(layer, (x,)) for name, x in inputs.items()}
+    partitioner = {name: [WebGPUPartitioner()] for name in inputs}
+    lowered = to_edge_transform_and_lower(exported, partitioner=partitioner).to_executorch()
+    program, other = (Runtime.get().load_program(bytes(lowered.buffer)) for _ in range(2))
+    before = held()
+    one = program.load_method("one")
+    alone = held() - before
+    assert alone >= 4 * 256 * 250
+    many = program.load_method("many")
+    assert held() - before == alone
+    another = other.load_method("many")
+    assert held() - before == 2 * alone, "programs do not share: one of them may name its data wrongly"
+    for name, method in (("one", one), ("many", many), ("many", another)):
+        torch.testing.assert_close(method.execute((inputs[name],))[0], layer(inputs[name]), atol=1e-4, rtol=1e-4)
