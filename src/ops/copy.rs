@@ -1,6 +1,7 @@
 //! The engine behind every operator that moves elements without looking at them: one strided copy.
 
 use super::layout::{Layout, padded};
+use super::transpose::Transpose;
 use super::{DynInt, Lower, Operand, Params};
 use crate::error::Result;
 use crate::shader::{Access, Kernel, RoleType};
@@ -61,6 +62,9 @@ fn unit(layout: &Layout, fixed: &[u32], element: u32, slack: bool) -> u32 {
 /// Fills `out` with the elements of `x` along `walk`.
 pub(super) fn gather(lower: &mut Lower<'_>, x: Operand, out: Operand, walk: &Walk) -> Result<()> {
     let layout = Layout::new(&walk.sizes, std::slice::from_ref(&walk.strides));
+    if let Some(transpose) = Transpose::of(&layout, &[walk.offset, walk.pace], x.elem.size()) {
+        return transpose.step(lower, (x, out), walk);
+    }
     // Buffers end at a multiple of 16 bytes, so a plain run may be moved in vectors to its last, partial one.
     let slack = layout.sizes.len() <= 1;
     let unit = unit(&layout, &[walk.offset, walk.pace], x.elem.size(), slack);

@@ -34,6 +34,7 @@ mod softmax;
 mod symbolic;
 mod take;
 mod training;
+mod transpose;
 mod unary;
 mod view;
 mod window;

@@ -57,7 +57,7 @@ fn refused(op: &str, shape: &[u32], args: &[Entry], dims: &[u32], words: &str) {
 #[test]
 fn permutations() {
     let op = "aten.permute_copy.default";
-    let cases: [(&[u32], &[i64]); 7] = [
+    let cases: [(&[u32], &[i64]); 12] = [
         (&[2, 3, 4], &[2, 0, 1]),
         (&[1, 8, 4, 16], &[0, 2, 1, 3]),
         (&[3, 5], &[-1, 0]),
@@ -65,6 +65,12 @@ fn permutations() {
         (&[7], &[0]),
         (&[2, 1, 2, 1, 3, 1, 2, 2], &[7, 6, 5, 4, 3, 2, 1, 0]),
         (&[37, 0, 41], &[2, 1, 0]),
+        // Tiles: whole and in part, of words that are whole for some types.
+        (&[130, 68], &[1, 0]),
+        (&[2, 36, 5, 44], &[0, 3, 2, 1]),
+        (&[3, 17, 2, 34], &[3, 2, 0, 1]),
+        (&[2, 64, 6, 11], &[0, 2, 3, 1]),
+        (&[33, 70], &[1, 0]),
     ];
     for (shape, order) in cases {
         let axes: Vec<usize> = order.iter().map(|&d| d.rem_euclid(shape.len() as i64) as usize).collect();
