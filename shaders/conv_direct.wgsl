@@ -1,6 +1,7 @@
-// out[b, o, y, x] = sum_{c, i, j} weight[o, c, i, j] * x[b, c, tap(y, i), tap(x, j)] + bias[o] over the channels of o's group.
-// Groups take `taken` channels and make `made`.
+// out[b, o, y, x] = sum_{c, i, j} weight[o, c, i, j] * x[b, c, tap(y, i), tap(x, j)] + bias[o] over the channels of o's group, PER
+// neighbours x per invocation. Groups take `taken` channels and make `made`.
 struct Params {
+    alpha: f32, beta: f32, bias_m: u32, bias_n: u32,
     count: u32, channels: u32, down: u32, across: u32,
     rows: u32, columns: u32, taken: u32, made: u32,
     low: f32, high: f32,
@@ -10,23 +11,21 @@ struct Params {
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let index = group_index(wg, groups) * WG + lane;
     if (index >= p.count) { return; }
-    let x = index % p.across;
-    let y = index / p.across % p.down;
-    let plane = index / (p.across * p.down);
+    let runs = (p.across + PER - 1u) / PER;
+    let x = index % runs * PER;
+    let y = index / runs % p.down;
+    let plane = index / (runs * p.down);
     let o = plane % p.channels;
     let first = plane / p.made * p.taken;
-    var sum = 0.0;
+    var sums: array<f32, PER>;
     for (var c = 0u; c < p.taken; c++) {
         let weights = plane_of_weights(o, c) * KERNEL_X * KERNEL_Y;
         for (var i = 0u; i < KERNEL_Y; i++) {
             let row = tap(y, i, STRIDE_Y, PADDING_Y, DILATION_Y);
-            if (row >= p.rows) { continue; }
-            for (var j = 0u; j < KERNEL_X; j++) {
-                let column = tap(x, j, STRIDE_X, PADDING_X, DILATION_X);
-                if (column >= p.columns) { continue; }
-                sum += load_weight(weights + i * KERNEL_X + j) * load_x(((first + c) * p.rows + row) * p.columns + column);
-            }
+            if (row < p.rows) { along(&sums, ((first + c) * p.rows + row) * p.columns, x, weights + i * KERNEL_X); }
         }
     }
-    store_out(index, epilogue(o, 0u, sum));
+    for (var e = 0u; e < PER; e++) { // unroll
+        if (x + e < p.across) { store_out((plane * p.down + y) * p.across + x + e, epilogue(o, 0u, sums[e])); }
+    }
 }

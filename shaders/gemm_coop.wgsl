@@ -1,6 +1,6 @@
 // part[m, n] = sum_k x[m, k] * w[n, k] over one slice of k, by products of cooperative matrices: a BM x BN tile per workgroup,
 // a WM x WN tile per subgroup. The activations lie in fragments (see `half_rows`) and go from memory straight into matrices.
-// Packed weights are fetched into registers one step ahead, and unpacked into shared memory.
+// The other factor is fetched into registers one step ahead, and unpacked into shared memory.
 const ACROSS: u32 = BN / WN;
 const THREADS: u32 = BM / WM * ACROSS * LANES;
 const ITEMS: u32 = BN * BK / 8u / THREADS;
@@ -34,7 +34,7 @@ fn main(
     let x0 = row0 / FRAG * (width / FRAG) * FRAGMENT;
     var acc: array<Acc, MI * NI>;
     var rows: array<Row, ITEMS>;
-    var bits: array<u32, ITEMS>;
+    var bits: array<Bits, ITEMS>;
     var scale: array<f32, ITEMS>;
     for (var i = 0u; i < ITEMS; i++) { // unroll
         rows[i] = row_of(col0, index + i * THREADS);

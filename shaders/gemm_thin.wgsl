@@ -24,7 +24,7 @@ fn main(
     let mine = subgroup * BN * STRIDE;
     var acc: array<Acc, MI * NI>;
     var rows: array<Row, ITEMS>;
-    var bits: array<u32, ITEMS>;
+    var bits: array<Bits, ITEMS>;
     var scale: array<f32, ITEMS>;
     for (var i = 0u; i < ITEMS; i++) { // unroll
         rows[i] = row_of(col0, lane + i * LANES);

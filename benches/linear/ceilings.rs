@@ -64,6 +64,22 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i
     }
 }";
 
+/// Sixteen vectors of sums that stay in registers.
+const FMA: &str = "struct Params { n: u32 }
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
+    var sums: array<Vector, 16>;
+    for (var j = 0u; j < 16u; j++) { sums[j] = Vector(Number(f32((i + j) % 32u) * 0.03125)); } // unroll
+    let a = Vector(Number(0.5 + f32(wg.x % 8u) * 0.0625));
+    let b = Vector(Number(f32(p.n % 8u) * 0.0625));
+    for (var k = 0u; k < p.n; k++) {
+        for (var j = 0u; j < 16u; j++) { sums[j] = fma(sums[j], a, b); } // unroll
+    }
+    var all = Vector();
+    for (var j = 0u; j < 16u; j++) { all += sums[j]; } // unroll
+    if (f32(all.x + all.y) == 12345.0) { out[0] = f32(all.x); }
+}";
+
 /// The limits of a device.
 pub struct Ceilings {
     /// Microseconds from one dependent kernel to the next.
@@ -72,6 +88,9 @@ pub struct Ceilings {
     pub read: f64,
     /// Rate of cooperative matrices with f32 sums, in TFLOP/s.
     pub multiply: Option<f64>,
+    /// Rate of fused multiply-adds of f32, and of f16 in vectors of two and of four, in TFLOP/s.
+    pub fma: f64,
+    pub half_fma: Option<[f64; 2]>,
 }
 
 impl Ceilings {
@@ -92,7 +111,14 @@ impl Ceilings {
                 / time(gpu, multiply, (1 << 20, 1 << 20), (k, groups), 8)
                 / 1e6
         });
-        Ceilings { launch, read, multiply }
+        let fma = |number, vector, width: f64| {
+            let (n, groups) = (if quick { 16 } else { 4096 }, 132 * 8);
+            let fma = out(kernel("fma", FMA)).alias("Number", number).alias("Vector", vector);
+            2.0 * 16.0 * width * 256.0 * f64::from(n) * f64::from(groups) / time(gpu, fma, (0, 0), (n, groups), 4) / 1e6
+        };
+        let halves = || [fma("f16", "vec2<f16>", 2.0), fma("f16", "vec4<f16>", 4.0)];
+        let half_fma = gpu.caps().f16.then(halves);
+        Ceilings { launch, read, multiply, fma: fma("f32", "vec4<f32>", 4.0), half_fma }
     }
 
     /// Bandwidth of copying in TB/s, what is read and what is written counted.
@@ -127,6 +153,10 @@ impl Ceilings {
 impl fmt::Display for Ceilings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a kernel after another {:.2} us, reading {:.2} TB/s", self.launch, self.read)?;
+        write!(f, ", multiply-adds of f32 {:.1} TFLOP/s", self.fma)?;
+        if let Some([two, four]) = self.half_fma {
+            write!(f, ", of f16 by twos {two:.1}, by fours {four:.1}")?;
+        }
         self.multiply.map_or(Ok(()), |most| write!(f, ", cooperative matrices {most:.0} TFLOP/s"))
     }
 }

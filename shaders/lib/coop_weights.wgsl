@@ -1,14 +1,9 @@
-// Packed weights on their way to shared memory: a step takes BK columns k of the tile's rows n, octet `item` of a step being
-// octet item % OCTETS of row item / OCTETS. Halves hold the weights times WEIGHT_SCALE: small scales keep their bits.
+// Packed weights on their way to shared memory, octet `item` of a step being octet item % OCTETS of column item / OCTETS. Halves hold the weights times WEIGHT_SCALE: small scales keep their bits.
 const WEIGHT_SCALE: f32 = 16.0;
-const OCTETS: u32 = BK / 8u;
-// Rows of `ws` are 8 halves apart from a multiple of BK, so that the rows of a fragment lie in different banks.
-const STRIDE: u32 = BK / 4u + 2u;
-// vec4s of a fragment.
-const FRAGMENT: u32 = FRAG * FRAG / 4u;
 // Eight weights of 0.
 const ZERO: u32 = 0x88888888u;
 
+alias Bits = u32;
 // Where the words and the scales of an item's row begin.
 struct Row { word: u32, scale: u32 }
 

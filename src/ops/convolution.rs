@@ -1,9 +1,9 @@
 //! Convolutions of one or two dimensions. Without groups they are matrix products, of the weights and of patches of the picture
 //! that are gathered as they are needed; with groups each result is a sum of its own.
 
-use super::linear::{Algorithm, Form, WeightLayout, choose, cut};
+use super::linear::{Patches, Product, Weights, epilogue, lower_product};
 use super::window::{Pair, Window};
-use super::{Bind, FLOATS, Lower, Op, Operand, Params};
+use super::{FLOATS, Lower, Op, Operand, Params};
 use crate::error::Result;
 use crate::graph::Dims;
 use crate::shader::Kernel;
@@ -29,7 +29,7 @@ struct Convolution {
     /// Rows and columns of the operand.
     from: Pair,
     /// Least and greatest result.
-    bounds: Option<[f64; 2]>,
+    bounds: Option<[f32; 2]>,
 }
 
 fn plain(lower: &mut Lower<'_>) -> Result<()> {
@@ -37,11 +37,11 @@ fn plain(lower: &mut Lower<'_>) -> Result<()> {
 }
 
 fn clamped(lower: &mut Lower<'_>) -> Result<()> {
-    let bounds = [lower.double_or(9, f64::NEG_INFINITY)?, lower.double_or(10, f64::INFINITY)?];
-    convolve(lower, Some(bounds))
+    let (low, high) = (lower.double_or(9, f64::NEG_INFINITY)?, lower.double_or(10, f64::INFINITY)?);
+    convolve(lower, Some([low.min(high) as f32, high as f32]))
 }
 
-fn convolve(lower: &mut Lower<'_>, bounds: Option<[f64; 2]>) -> Result<()> {
+fn convolve(lower: &mut Lower<'_>, bounds: Option<[f32; 2]>) -> Result<()> {
     let (x, weight, bias) = (lower.tensor(0)?, lower.tensor(1)?, lower.optional_tensor(2)?);
     let (transposed, groups) = (lower.boolean(6)?, lower.int(8)?);
     let shapes = (split(x.dims), split(weight.dims));
@@ -92,77 +92,52 @@ fn split(dims: Dims) -> Option<(Pair, Pair)> {
     }
 }
 
-impl Convolution {
-    /// True when a patch is one pixel of the picture, and the patches are the picture.
-    fn is_pointwise(&self) -> bool {
-        let Window { kernel, stride, padding, .. } = self.window;
-        !self.transposed && kernel == [1; 2] && stride == [1; 2] && padding == [0; 2]
-    }
-
-    /// Links how windows move and what becomes of a sum; the bias is the last binding.
-    fn finish(&self, kernel: Kernel, binds: &mut Vec<Bind>) -> Kernel {
-        let tap = if self.transposed { source!("lib/tap_transposed") } else { source!("lib/tap") };
-        let mut kernel = self.window.name(kernel).link(tap);
-        let mut sum = "sum";
-        if let Some(bias) = self.bias {
-            kernel = kernel.reads("bias", bias.elem);
-            binds.push(bias.into());
-            sum = "sum + load_bias(m)";
-        }
-        let mut value = sum.to_owned();
-        if self.bounds.is_some() {
-            kernel = kernel.link(source!("lib/float")).link(source!("lib/nan"));
-            value = format!("bounded({sum}, p.low, p.high)");
-        }
-        kernel.function(format!("fn epilogue(m: u32, n: u32, sum: f32) -> f32 {{ return {value}; }}"))
-    }
-
-    fn limits(&self, params: Params) -> Params {
-        let [low, high] = self.bounds.unwrap_or_default();
-        params.f32(low.min(high) as f32).f32(high as f32)
-    }
-}
-
 /// `out[batch, m, n] = sum_k weight[m, k] * patch[batch, n, k]`: channels of the result by its pixels.
 fn product(lower: &mut Lower<'_>, c: &Convolution, [batch, m, rows, columns]: [u32; 4]) -> Result<()> {
-    let n = rows * columns;
-    let k = c.weight.dims.numel() / m;
-    // A tile takes 16 terms at a time.
-    lower.expect_turns(k.div_ceil(16).into())?;
-    let pixels = c.from[0] * c.from[1];
-    let form = Form { size: (m, n, k), layout: WeightLayout::ByTerm, group: None, halves: false };
-    let (tile_m, tile_n) = match choose(&form, lower.caps()) {
-        Algorithm::Tile { rows, columns } => (rows, columns),
-        _ => (64, 64),
+    let Convolution { window, transposed, from: size, .. } = *c;
+    let patches = Patches { pictures: c.x, window, transposed, size, across: columns };
+    let product = Product {
+        m,
+        n: rows * columns,
+        k: c.weight.dims.numel() / m,
+        batch,
+        x_batch: 0,
+        w_batch: c.x.dims.numel() / batch,
+        x: c.weight,
+        weights: Weights::Patches(patches),
+        bias: c.bias.map(|bias| (bias, 1, 0)),
+        alpha: 1.0,
+        beta: 1.0,
+        bounds: c.bounds,
+        out: c.out,
     };
-    let kernel = cut(Kernel::new(source!("gemm_tile")), tile_m, tile_n);
-    let kernel = kernel.alias("Mul", "f32").flag("HALF_SUMS", false).link(source!("lib/patches"));
-    let kernel = kernel.link(if c.transposed { source!("lib/gemm_x_transposed") } else { source!("lib/gemm_x") });
-    let patches = if c.is_pointwise() { source!("lib/weight_kn") } else { source!("lib/weight_patches") };
-    let kernel = kernel.flag("ALIGNED", k.is_multiple_of(4)).link(patches);
-    let kernel = kernel.reads("x", c.weight.elem).writes("out", c.out.elem).reads("weight", c.x.elem);
-    let mut binds = vec![c.weight.into(), c.out.into(), c.x.into()];
-    let kernel = c.finish(kernel, &mut binds);
-    let (tiles_m, tiles_n) = (m.div_ceil(tile_m), n.div_ceil(tile_n));
-    let params = Params::new().u32(m).u32(n).u32(k).u32(batch).u32(0).u32(c.x.dims.numel() / batch);
-    let params = params.u32(tiles_m).u32(tiles_n).u32(k.div_ceil(8)).u32(n);
-    let params = params.u32(c.from[0]).u32(c.from[1]).u32(pixels).u32(columns);
-    let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(batch);
-    lower.step(kernel, &binds, c.limits(params), groups)
+    lower_product(lower, product)
 }
 
-/// One invocation for each result.
-fn direct(lower: &mut Lower<'_>, c: &Convolution, [_, channels, rows, columns]: [u32; 4]) -> Result<()> {
-    let kernel = Kernel::new(source!("conv_direct"));
-    let kernel = kernel.reads("x", c.x.elem).reads("weight", c.weight.elem).writes("out", c.out.elem);
+/// Elements under neighbouring windows that an invocation holds at most, and windows that it takes then.
+const MOST_SPAN: u32 = 16;
+const RUN: u32 = 4;
+
+/// One invocation for each result, or for a few neighbours where their windows are small.
+fn direct(lower: &mut Lower<'_>, c: &Convolution, [batch, channels, rows, columns]: [u32; 4]) -> Result<()> {
+    let Window { kernel: [_, wide], stride: [_, stride], dilation: [_, dilation], .. } = c.window;
+    let span = (RUN - 1).saturating_mul(stride).saturating_add((wide - 1).saturating_mul(dilation)) + 1;
+    let once = !c.transposed && span <= MOST_SPAN;
+    let run = if once { RUN } else { 1 };
+    let kernel = c.window.name(Kernel::new(source!("conv_direct"))).set("PER", run);
+    let kernel = kernel.link(if c.transposed { source!("lib/tap_transposed") } else { source!("lib/tap") });
+    let kernel = kernel.link(if once { source!("lib/line_once") } else { source!("lib/line_taps") });
     let place = if c.transposed { "(o / p.made * p.taken + c) * p.made + o % p.made" } else { "o * p.taken + c" };
     let kernel = kernel.function(format!("fn plane_of_weights(o: u32, c: u32) -> u32 {{ return {place}; }}"));
-    let mut binds = vec![c.x.into(), c.weight.into(), c.out.into()];
-    let kernel = c.finish(kernel, &mut binds);
+    let kernel = kernel.reads("x", c.x.elem).reads("weight", c.weight.elem).writes("out", c.out.elem);
+    let params = Params::new().f32(1.0).f32(1.0).u32(1).u32(0);
+    let (kernel, bias) = epilogue(kernel, c.bias, c.bounds.is_some());
     let taken = c.x.dims.get(1).copied().unwrap_or(0) / c.groups;
     lower.expect_turns(u64::from(taken).saturating_mul(c.window.turns() + 1))?;
-    let count = c.out.dims.numel();
-    let params = Params::new().u32(count).u32(channels).u32(rows).u32(columns);
+    let count = batch * channels * rows * columns.div_ceil(run);
+    let params = params.u32(count).u32(channels).u32(rows).u32(columns);
     let params = params.u32(c.from[0]).u32(c.from[1]).u32(taken).u32(channels / c.groups);
-    lower.each(kernel, &binds, c.limits(params), count)
+    let [low, high] = c.bounds.unwrap_or_default();
+    let binds = [&[c.x.into(), c.weight.into(), c.out.into()], bias.as_slice()].concat();
+    lower.each(kernel, &binds, params.f32(low).f32(high), count)
 }

@@ -1,8 +1,12 @@
+use executorch_webgpu::gpu::Profile;
 use executorch_webgpu::graph::DType;
+use executorch_webgpu::ops::linear::Algorithm;
+use executorch_webgpu::options::Options;
 
 use crate::cases::{FLOATS, check_in_turn};
 use crate::common::writer::Id;
 use crate::common::{Data, Model, assert_close, tolerance};
+use crate::q4_layer::ways;
 
 /// Tests with a case for each type of each operator.
 pub const TESTS: &[fn()] = &[pictures, lines, transposed_pictures, results_between_bounds];
@@ -137,6 +141,65 @@ fn single_pixels_and_edges_of_tiles() {
     check(&[1, 6, 4, 4], &[7, 6, 1, 1], Form { padding: [1, 1], ..PLAIN });
 }
 
+/// Every way to multiply, of pictures whose pixels, channels and terms fill no tile.
+#[test]
+fn every_way_of_multiplying_patches() {
+    let padded = Form { stride: [2, 1], padding: [1, 2], ..PLAIN };
+    let transposed = Form { stride: [2, 2], padding: [1, 1], transposed: Some([1, 0]), ..PLAIN };
+    let cases: [(&[u32], &[u32], Form); 4] = [
+        (&[3, 17, 9, 11], &[35, 17, 3, 3], padded),
+        (&[2, 68, 9, 7], &[130, 68, 1, 1], Form { biased: false, ..PLAIN }),
+        (&[2, 23, 6, 5], &[23, 37, 3, 2], transposed),
+        (&[1, 8, 40], &[33, 8, 5], Form { padding: [0, 2], dilation: [1, 3], ..PLAIN }),
+    ];
+    for (x, w, form) in cases {
+        for dtype in FLOATS {
+            let x = Data::random(dtype, x, (-1.0, 1.0), 4);
+            let [w, bias] = weights(dtype, w, &form);
+            let (dims, want) = reference(&x, &w, form.biased.then_some(&bias), &form);
+            let model = model(NAME, &x, [&w, &bias], &form, &[]);
+            for force_gemm in tiles() {
+                let options = Options { force_gemm, ..Options::default() };
+                let limit = tolerance(dtype, terms(&w, &form));
+                model.check_with(&options, &[&x], |got| assert_close(&got[0], &dims, &want, limit));
+            }
+        }
+    }
+}
+
+/// The ways that are not for few rows.
+fn tiles() -> impl Iterator<Item = Option<Algorithm>> {
+    let tile = |way: &Option<Algorithm>| matches!(way, None | Some(Algorithm::Tile { .. } | Algorithm::Coop { .. }));
+    ways(Profile::Full).into_iter().filter(tile)
+}
+
+/// Pictures in halves as large as those of networks, and infinities in them.
+#[test]
+fn halves_of_any_magnitude() {
+    let form = Form { padding: [1, 1], ..PLAIN };
+    let mut x = Data::random(DType::F16, &[2, 64, 12, 13], (-60000.0, 60000.0), 4);
+    let [w, bias] = weights(DType::F16, &[70, 64, 3, 3], &form);
+    let w = Data::random(DType::F16, &w.dims, (-4e-5, 4e-5), 9);
+    let check = |x: &Data| {
+        let (dims, want) = reference(x, &w, Some(&bias), &form);
+        let most = 60000.0 * 4e-5 * 576f64.sqrt();
+        model(NAME, x, [&w, &bias], &form, &[]).check(&[x], |got| {
+            assert_close(&got[0], &dims, &want, (most * 2e-3, 1e-3));
+        });
+    };
+    check(&x);
+    x.values.fill(0.0);
+    x.values[5 * 13 + 6] = f64::INFINITY;
+    let form = Form { padding: [1, 1], biased: false, ..PLAIN };
+    let (dims, want) = reference(&x, &w, None, &form);
+    model(NAME, &x, [&w, &bias], &form, &[]).check(&[&x], |got| {
+        assert_eq!(got[0].dims, dims);
+        for (at, (got, want)) in got[0].values.iter().zip(&want).enumerate() {
+            assert!(got.is_nan() == want.is_nan() && (got == want || got.is_nan()), "{at}: {got} instead of {want}");
+        }
+    });
+}
+
 #[test]
 fn groups() {
     check(&[1, 8, 13, 13], &[8, 1, 3, 3], Form { padding: [1, 1], groups: 8, ..PLAIN });
@@ -144,6 +207,9 @@ fn groups() {
     check(&[1, 8, 8, 8], &[8, 4, 3, 3], Form { padding: [1, 1], groups: 2, ..PLAIN });
     check(&[2, 9, 5, 5], &[6, 3, 1, 1], Form { groups: 3, ..PLAIN });
     check(&[1, 7, 16, 15], &[7, 1, 3, 3], Form { padding: [2, 2], dilation: [2, 2], groups: 7, ..PLAIN });
+    // Neighbours share what their windows cover, or not where windows are wide.
+    check(&[2, 4, 9, 22], &[4, 1, 5, 7], Form { stride: [1, 3], padding: [2, 3], groups: 4, ..PLAIN });
+    check(&[1, 3, 6, 41], &[3, 1, 2, 5], Form { dilation: [1, 4], padding: [1, 8], groups: 3, ..PLAIN });
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn transposed(b: &[f64], k: u32, n: u32) -> Vec<f64> {
 #[test]
 fn linear_matches_its_formula() {
     for dtype in [DType::F32, DType::F16] {
-        for (m, k, n) in [(4, 64, 32), (1, 63, 33), (29, 37, 41), (70, 128, 64)] {
+        for (m, k, n) in [(4, 64, 32), (1, 63, 33), (29, 37, 41), (70, 128, 64), (140, 200, 150)] {
             dense(
                 "aten.linear.default",
                 dtype,
@@ -248,7 +248,7 @@ fn linear_matches_its_formula() {
 #[test]
 fn mm_matches_its_formula() {
     for dtype in [DType::F32, DType::F16] {
-        for (m, k, n) in [(1, 15, 32), (4, 16, 32), (29, 37, 41), (65, 17, 63)] {
+        for (m, k, n) in [(1, 15, 32), (4, 16, 32), (29, 37, 41), (65, 17, 63), (70, 136, 150)] {
             dense(
                 "aten.mm.default",
                 dtype,

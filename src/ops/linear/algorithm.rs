@@ -122,6 +122,6 @@ pub struct Form {
     pub layout: WeightLayout,
     /// Length of the groups of 4-bit weights; `None` for dense weights.
     pub group: Option<u32>,
-    /// True when factors may be rounded to f16.
+    /// True when factors may be multiplied as halves.
     pub halves: bool,
 }

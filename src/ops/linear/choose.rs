@@ -6,9 +6,15 @@ use crate::gpu::{Caps, CoopShape};
 /// Rows up to which a GEMV beats tiles.
 const GEMV_ROWS: u32 = 8;
 
+/// Rows up to which tiles are thin.
+pub(super) const THIN_ROWS: u32 = 32;
+
 /// Workgroups that occupy a large device, and as many as do so well enough that slices of the sum do not pay.
 const BUSY: u32 = 192;
 const ENOUGH: u32 = 120;
+
+/// Columns, and terms of a sum, from which on halves that are no 4-bit weights go through cooperative matrices.
+const WORTH: u32 = 64;
 
 /// Elements of the smallest tile that is worth more than slices.
 const SMALL: u32 = 128 * 32;
@@ -69,7 +75,9 @@ pub fn only_f32_sums(caps: &Caps) -> bool {
 /// The algorithm for a product.
 pub fn choose(form: &Form, caps: &Caps) -> Algorithm {
     let (m, n, k) = form.size;
-    let coop = Coop::of(caps).filter(|_| form.halves);
+    // Thin tiles are for 4-bit weights.
+    let worth = form.group.is_some() || (m > THIN_ROWS && n >= WORTH && k >= WORTH);
+    let coop = Coop::of(caps).filter(|_| form.halves && worth);
     // Two passes over few weights are shorter than the step that makes halves of more than four rows.
     let short = n < LONG && k < LONG;
     if m <= GEMV_ROWS && form.layout == WeightLayout::ByColumn && (m <= 4 || short || coop.is_none()) {
@@ -81,7 +89,7 @@ pub fn choose(form: &Form, caps: &Caps) -> Algorithm {
     match (m, n) {
         (0..=16, _) => Algorithm::Tile { rows: 16, columns: 64 },
         (_, 0..=32) => Algorithm::Tile { rows: 64, columns: 16 },
-        _ if large_tile(caps) && m.div_ceil(128) * n.div_ceil(128) >= BUSY => {
+        _ if large_tile(caps) && m > 64 && m.div_ceil(128) * n.div_ceil(128) >= BUSY => {
             Algorithm::Tile { rows: 128, columns: 128 }
         }
         _ => Algorithm::Tile { rows: 64, columns: 64 },
@@ -94,7 +102,7 @@ pub(super) fn large_tile(caps: &Caps) -> bool {
 }
 
 fn coop_tile((m, n, k): (u32, u32, u32), coop: Coop) -> Algorithm {
-    if m <= 32 {
+    if m <= THIN_ROWS {
         let rows = if m <= 16 { 16 } else { 32 };
         let split = if n.div_ceil(16) >= 2 * BUSY { 2 } else { 8 };
         return Algorithm::Thin { rows, split };

@@ -78,7 +78,7 @@ fn q4_product(lower: &mut Lower<'_>) -> Result<Product> {
 pub(super) fn q4_layer(weights: Weights, x: Operand, m: u32, n: u32, out: Operand) -> Product {
     let (k, x_batch, w_batch, batch) = (x.dims.last(), 0, 0, 1);
     let (bias, alpha, beta) = (None, 1.0, 1.0);
-    Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out }
+    Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, bounds: None, out }
 }
 
 /// Arguments weight, scales and group, from argument `first` on, for sums of `k` and a width of `declared`; packed rows
@@ -131,7 +131,7 @@ fn linear(lower: &mut Lower<'_>) -> Result<()> {
     let bias = bias.map(|b| (b, 0, 1));
     let (x_batch, w_batch, batch) = (0, 0, 1);
     let (alpha, beta) = (1.0, 1.0);
-    lower_product(lower, Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out })
+    lower_product(lower, Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, bounds: None, out })
 }
 
 fn mm(lower: &mut Lower<'_>) -> Result<()> {
@@ -165,7 +165,7 @@ fn matrix_product(
     let weights = Weights::Dense { weight, layout: WeightLayout::ByTerm };
     let (x_batch, w_batch, batch) = (0, 0, 1);
     let (alpha, beta) = (alpha as f32, beta as f32);
-    lower_product(lower, Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out })
+    lower_product(lower, Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, bounds: None, out })
 }
 
 /// Strides along m and n of a tensor that broadcasts to `[m, n]`.
@@ -196,5 +196,5 @@ fn bmm(lower: &mut Lower<'_>) -> Result<()> {
     let weights = Weights::Dense { weight, layout: WeightLayout::ByTerm };
     let (x_batch, w_batch) = (m * k, k * n);
     let (bias, alpha, beta) = (None, 1.0, 1.0);
-    lower_product(lower, Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, out })
+    lower_product(lower, Product { m, n, k, batch, x_batch, w_batch, x, weights, bias, alpha, beta, bounds: None, out })
 }

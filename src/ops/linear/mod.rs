@@ -9,8 +9,8 @@ mod layers;
 mod q4;
 
 pub use algorithm::{Algorithm, Dot, Form, GemvQ4, Team, WeightLayout};
-use choose::Coop;
-pub use choose::{choose, only_f32_sums, variants};
+use choose::{Coop, choose};
+pub use choose::{only_f32_sums, variants};
 pub use forms::{INTERNAL, LINEAR_ADD, LINEAR_Q4, OPS};
 pub use layers::{NORM_GATE, NORM_LAYERS};
 use q4::Extra;
@@ -18,10 +18,11 @@ pub use q4::MOST_RESULTS;
 
 use std::ops::Range;
 
+use super::window::{Pair, Window};
 use super::{Bind, Lower, Operand, Params};
 use crate::error::Result;
 use crate::gpu::Caps;
-use crate::shader::{Kernel, Source};
+use crate::shader::{Elem, Kernel, Source};
 use crate::source;
 
 /// Where the factors of the sum come from.
@@ -31,6 +32,29 @@ pub(super) enum Weights {
     Q4 { packed: Operand, scales: Operand, group: u32 },
     /// Dense, in either layout.
     Dense { weight: Operand, layout: WeightLayout },
+    /// Patches of pictures, a picture for each batch.
+    Patches(Patches),
+}
+
+/// The patches under a window as it moves, one for each pixel of the result; terms of a patch lie channel by channel.
+#[derive(Clone, Copy)]
+pub(super) struct Patches {
+    pub pictures: Operand,
+    pub window: Window,
+    /// Windows lie in the result, and the activations by terms: `[channels of the picture, rows, elements of the window]`.
+    pub transposed: bool,
+    /// Rows and columns of a picture.
+    pub size: Pair,
+    /// Patches side by side.
+    pub across: u32,
+}
+
+impl Patches {
+    /// True when each patch is one pixel, and all of them are the picture.
+    fn are_pixels(&self) -> bool {
+        let Window { kernel, stride, padding, .. } = self.window;
+        !self.transposed && kernel == [1; 2] && stride == [1; 2] && padding == [0; 2]
+    }
 }
 
 /// One product.
@@ -50,6 +74,8 @@ pub(super) struct Product {
     pub bias: Option<(Operand, u32, u32)>,
     pub alpha: f32,
     pub beta: f32,
+    /// Least and greatest result.
+    pub bounds: Option<[f32; 2]>,
     pub out: Operand,
 }
 
@@ -60,7 +86,7 @@ impl Product {
             Weights::Q4 { packed, scales, .. } if scales.swapped => vec![packed, scales],
             Weights::Q4 { packed, .. } => vec![packed],
             Weights::Dense { weight, layout: WeightLayout::ByColumn } => vec![weight],
-            Weights::Dense { .. } => Vec::new(),
+            Weights::Dense { .. } | Weights::Patches(_) => Vec::new(),
         };
         let parts = lower.parts(self.n, &tables)?;
         Ok(parts.into_iter().map(|columns| self.part(lower, columns)).collect())
@@ -76,7 +102,7 @@ impl Product {
             Weights::Dense { weight, layout: WeightLayout::ByColumn } => {
                 Weights::Dense { weight: weight.only(&columns), layout: WeightLayout::ByColumn }
             }
-            by_term => by_term,
+            by_term @ (Weights::Dense { .. } | Weights::Patches(_)) => by_term,
         };
         let bias = self.bias.map(|(bias, m, n)| (lower.tail(bias, columns.start * n), m, n));
         let out = lower.tail(self.out, columns.start);
@@ -87,23 +113,49 @@ impl Product {
         match self.weights {
             Weights::Q4 { .. } => WeightLayout::ByColumn,
             Weights::Dense { layout, .. } => layout,
+            Weights::Patches(_) => WeightLayout::ByTerm,
         }
     }
 
-    fn decoder(&self) -> Source {
+    /// Links how weights are read, in steps that are not of halves.
+    fn decoder(&self, kernel: Kernel) -> Kernel {
         match &self.weights {
-            Weights::Q4 { group, .. } if group % 8 == 0 => source!("lib/weight_q4"),
-            Weights::Q4 { .. } => source!("lib/weight_q4_any"),
-            Weights::Dense { layout: WeightLayout::ByColumn, .. } => source!("lib/weight_nk"),
-            Weights::Dense { layout: WeightLayout::ByTerm, .. } => source!("lib/weight_kn"),
+            Weights::Q4 { group, .. } if group % 8 == 0 => kernel.link(source!("lib/weight_q4")),
+            Weights::Q4 { .. } => kernel.link(source!("lib/weight_q4_any")),
+            Weights::Dense { layout: WeightLayout::ByColumn, .. } => kernel.link(source!("lib/weight_nk")),
+            _ => self.places(kernel).link(source!("lib/weight_places")),
         }
+    }
+
+    /// Links where the weights of a column lie that neighbouring columns find side by side.
+    fn places(&self, kernel: Kernel) -> Kernel {
+        match &self.weights {
+            Weights::Patches(patches) if !patches.are_pixels() => {
+                let tap = if patches.transposed { source!("lib/tap_transposed") } else { source!("lib/tap") };
+                patches.window.name(kernel.link(tap)).link(source!("lib/places_patches"))
+            }
+            _ => kernel.link(source!("lib/places_terms")),
+        }
+    }
+
+    /// Links how activations are read.
+    fn rows(&self, kernel: Kernel) -> Kernel {
+        match &self.weights {
+            Weights::Patches(patches) if patches.transposed => kernel.link(source!("lib/gemm_x_transposed")),
+            _ => kernel.link(source!("lib/gemm_x")),
+        }
+    }
+
+    /// True when four neighbours of a row lie in one vector.
+    fn aligned(&self) -> bool {
+        let by_column = self.layout() == WeightLayout::ByColumn;
+        self.k.is_multiple_of(4) && self.x_batch.is_multiple_of(4) && (!by_column || self.w_batch.is_multiple_of(4))
     }
 
     /// The skeleton with everything linked that does not depend on the algorithm, and its bindings.
     fn kernel(&self, body: Source, packed_type: &'static str) -> (Kernel, Vec<Bind>) {
-        let aligned = self.k.is_multiple_of(4) && self.x_batch.is_multiple_of(4) && self.w_batch.is_multiple_of(4);
         let mut kernel = Kernel::new(body)
-            .flag("ALIGNED", aligned)
+            .flag("ALIGNED", self.aligned())
             .link(source!("lib/product"))
             .reads("x", self.x.elem)
             .writes("out", self.out.elem);
@@ -113,7 +165,7 @@ impl Product {
                 kernel = kernel.array("weight", packed_type).reads("scales", scales.elem);
                 binds.extend([Bind::from(*packed), Bind::from(*scales)]);
             }
-            Weights::Dense { weight, .. } => {
+            Weights::Dense { weight, .. } | Weights::Patches(Patches { pictures: weight, .. }) => {
                 kernel = kernel.reads("weight", weight.elem);
                 binds.push((*weight).into());
             }
@@ -123,17 +175,16 @@ impl Product {
         (kernel, binds)
     }
 
-    /// Links what becomes of a sum, and binds what it adds.
     fn epilogue(&self, kernel: Kernel) -> (Kernel, Option<Bind>) {
-        match self.bias {
-            Some((bias, ..)) => (kernel.link(source!("lib/epilogue_bias")).reads("bias", bias.elem), Some(bias.into())),
-            None => (kernel.link(source!("lib/epilogue_plain")), None),
-        }
+        epilogue(kernel, self.bias.map(|(bias, ..)| bias), self.bounds.is_some())
     }
 
-    /// Columns of the whole result, of which these may be a part.
+    /// Columns of the whole result, of which these may be a part; of one batch.
     fn width(&self) -> u32 {
-        self.out.dims.last()
+        match self.weights {
+            Weights::Patches(_) => self.n,
+            _ => self.out.dims.last(),
+        }
     }
 
     /// Length of a group, and elements between the scales of neighbours along k and n.
@@ -143,7 +194,7 @@ impl Product {
                 (*group, 1, scales.dims.iter().copied().next().unwrap_or(1))
             }
             Weights::Q4 { scales, group, .. } => (*group, scales.dims.last(), 1),
-            Weights::Dense { .. } => (1, 0, 0),
+            Weights::Dense { .. } | Weights::Patches(_) => (1, 0, 0),
         }
     }
 
@@ -153,28 +204,53 @@ impl Product {
         let p = Params::new().u32(self.m).u32(self.n).u32(self.k).u32(self.batch);
         let p = p.u32(self.x_batch).u32(self.w_batch).u32(bias_m).u32(bias_n);
         let p = p.f32(self.alpha).f32(self.beta).u32(tiles_m).u32(tiles_n);
-        p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n).u32(self.width())
+        let p = p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n).u32(self.width());
+        let ([rows, columns], across) = match self.weights {
+            Weights::Patches(Patches { size, across, .. }) => (size, across),
+            _ => ([0; 2], 0),
+        };
+        let [low, high] = self.bounds.unwrap_or_default();
+        p.u32(rows).u32(columns).u32(rows * columns).u32(across).f32(low).f32(high)
     }
 
     fn group(&self) -> Option<u32> {
         match self.weights {
             Weights::Q4 { group, .. } => Some(group),
-            Weights::Dense { .. } => None,
+            Weights::Dense { .. } | Weights::Patches(_) => None,
         }
     }
 
-    /// True when the factors may be rounded to f16: 4-bit weights whose scales hold for whole octets, unless forbidden.
+    /// True when the factors may be multiplied as halves, unless forbidden: 4-bit weights whose scales hold for whole octets,
+    /// and what is in f16 anyway.
     fn halves(&self, lower: &Lower<'_>) -> bool {
-        self.group().is_some_and(|group| group % 8 == 0)
-            && self.k > 0
-            && lower.caps().f16
-            && !lower.env.options.force_f32_gemm
+        let possible = match self.weights {
+            Weights::Q4 { group, .. } => group % 8 == 0,
+            Weights::Dense { weight, .. } => (self.x.elem, weight.elem, self.batch) == (Elem::F16, Elem::F16, 1),
+            Weights::Patches(Patches { pictures, .. }) => (self.x.elem, pictures.elem) == (Elem::F16, Elem::F16),
+        };
+        possible && self.k > 0 && lower.caps().f16 && !lower.env.options.force_f32_gemm
     }
 
     /// True when sums may run in f16: asked for, possible, and short enough between two f32 additions.
     fn half_sums(&self, lower: &Lower<'_>) -> bool {
         self.group().is_some() && lower.env.options.enable_f16_accumulate_gemm && lower.caps().f16
     }
+}
+
+/// Links what becomes of a sum, and binds what it adds. The kernel's parameters are `alpha`, `beta`, `bias_m`, `bias_n`, `low`
+/// and `high` then.
+pub(super) fn epilogue(mut kernel: Kernel, bias: Option<Operand>, bounded: bool) -> (Kernel, Option<Bind>) {
+    let mut value = "p.alpha * sum".to_owned();
+    if let Some(bias) = bias {
+        kernel = kernel.reads("bias", bias.elem);
+        value += " + p.beta * load_bias(m * p.bias_m + n * p.bias_n)";
+    }
+    if bounded {
+        kernel = kernel.link(source!("lib/float")).link(source!("lib/nan"));
+        value = format!("bounded({value}, p.low, p.high)");
+    }
+    let kernel = kernel.function(format!("fn epilogue(m: u32, n: u32, sum: f32) -> f32 {{ return {value}; }}"));
+    (kernel, bias.map(Bind::from))
 }
 
 /// Adds the dispatches of a product: one for each part.
@@ -189,13 +265,13 @@ pub(super) fn lower_product(lower: &mut Lower<'_>, product: Product) -> Result<(
 /// How a product is computed here: as is forced where that is possible, or as the table says.
 fn algorithm(lower: &Lower<'_>, product: &Product) -> Algorithm {
     let (options, caps) = (lower.env.options, lower.caps());
-    let size = (product.m, product.n, product.k);
+    let size = (product.m, product.n.saturating_mul(product.batch), product.k);
     let form = Form { size, layout: product.layout(), group: product.group(), halves: product.halves(lower) };
     options.force_gemm.filter(|&forced| possible(forced, &form, caps)).unwrap_or_else(|| choose(&form, caps))
 }
 
 fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
-    if product.halves(lower) {
+    if product.halves(lower) && product.group().is_some() {
         coop::make_room(lower, &product);
     }
     match algorithm(lower, &product) {
@@ -212,19 +288,16 @@ fn lower_part(lower: &mut Lower<'_>, product: Product) -> Result<()> {
 
 fn lower_tile(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32) -> Result<()> {
     let (kernel, binds) = product.kernel(source!("gemm_tile"), "u32");
-    let kernel = kernel.link(product.decoder()).link(source!("lib/gemm_x"));
+    // A tile takes 16 terms at a time.
+    lower.expect_turns(product.k.div_ceil(16).into())?;
+    let kernel = product.rows(product.decoder(kernel));
     let half_sums = product.half_sums(lower);
     let kernel = kernel.alias("Mul", if half_sums { "f16" } else { "f32" }).flag("HALF_SUMS", half_sums);
-    let kernel = cut(kernel, rows, columns);
+    let blocks = if rows * columns > 64 * 64 { 2 } else { 1 };
+    let kernel = kernel.set("BM", rows).set("BN", columns).set("PM", blocks).set("PN", blocks);
     let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
     let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(product.batch);
     lower.step(kernel, &binds, product.params(tiles_m, tiles_n), groups)
-}
-
-/// The skeleton of tiles, cut for tiles of `rows` by `columns`.
-pub(super) fn cut(kernel: Kernel, rows: u32, columns: u32) -> Kernel {
-    let blocks = if rows * columns > 64 * 64 { 2 } else { 1 };
-    kernel.set("BM", rows).set("BN", columns).set("PM", blocks).set("PN", blocks)
 }
 
 fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32, team: Team) -> Result<()> {
@@ -235,7 +308,7 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
         Team::Subgroups { lanes, split } => (source!("lib/team_split"), lanes, split),
         Team::Workgroup => (source!("lib/team_workgroup"), algorithm::GEMV_WORKGROUP, 1),
     };
-    let kernel = kernel.link(source!("lib/inner_octets")).link(product.decoder()).link(source!("lib/gemm_x"));
+    let kernel = product.rows(product.decoder(kernel.link(source!("lib/inner_octets"))));
     let kernel = kernel.link(several).link(link);
     let kernel = kernel.set("WG", algorithm::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
     let kernel = kernel.set("MB", rows).set("NR", columns);
@@ -249,6 +322,7 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
 fn possible(algorithm: Algorithm, form: &Form, caps: &Caps) -> bool {
     let (.., k) = form.size;
     let coop = Coop::of(caps).filter(|_| form.halves);
+    let packed = form.group.is_some();
     match algorithm {
         Algorithm::Gemv { rows, team, .. } => {
             let has_team = match team {
@@ -263,7 +337,7 @@ fn possible(algorithm: Algorithm, form: &Form, caps: &Caps) -> bool {
         }
         Algorithm::Thin { rows, split } => {
             let (m, ..) = form.size;
-            m <= rows && coop.is_some_and(|coop| split * coop.lanes <= caps.max_invocations)
+            packed && m <= rows && coop.is_some_and(|coop| split * coop.lanes <= caps.max_invocations)
         }
         Algorithm::Coop { rows, columns, .. } => coop.is_some_and(|coop| coop.tile(rows, columns).is_some()),
         Algorithm::Tile { rows, columns } => rows * columns <= 64 * 64 || choose::large_tile(caps),
