@@ -33,6 +33,7 @@ mod reindex;
 mod rope;
 mod sample;
 mod sdpa;
+mod shapes;
 mod softmax;
 mod symbolic;
 mod take;

@@ -22,6 +22,8 @@ def models_dir() -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cases", type=int, default=400, help="number of random modules")
     parser.addoption("--seed", type=int, help="run the random module of this number alone")
+    parser.addoption("--record", type=Path, help="leave the programs of random modules and their inputs in this folder")
+    parser.addoption("--recorded", type=Path, help="compare the results that another machine left in this folder")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

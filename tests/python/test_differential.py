@@ -1,6 +1,8 @@
 """Random modules of one to six operators, on the delegate, against eager PyTorch.
 
 `--seed N` runs the module of that number alone, as a failure names it; `--cases N` another number of modules than 400.
+`--record DIR` also leaves the programs and their inputs in DIR, where `sh run.sh RUNNER` runs them on another machine; the
+same run with `--recorded DIR` then compares what that machine left there.
 """
 
 from pathlib import Path
@@ -8,8 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from differential import REPORT
-from differential.batch import Report, check
+from differential.batch import Machine, Report, check
 from differential.case import Case, Kind, Line, Value
+from differential.machine import Elsewhere, Here, Recorded
 from differential.operators import draw_case
 
 pytestmark = pytest.mark.usefixtures("delegate")
@@ -27,12 +30,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("seeds", ranges, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
 
 
-def test_random_modules(seeds: range, pytestconfig: pytest.Config) -> None:
+@pytest.fixture(scope="session")
+def machine(pytestconfig: pytest.Config) -> Machine:
+    record, recorded = pytestconfig.getoption("record"), pytestconfig.getoption("recorded")
+    return Elsewhere(recorded) if recorded else Recorded(record) if record else Here()
+
+
+def test_random_modules(seeds: range, machine: Machine, pytestconfig: pytest.Config) -> None:
     cases = [draw_case(seed) for seed in seeds]
     report = Report()
     for half in (False, True):
         if alike := [case for case in cases if case.half == half]:
-            report.add(check(alike))
+            report.add(check(alike, machine))
     pytestconfig.stash.setdefault(REPORT, Report()).add(report)
     repeat = "\n".join(f"repeat: pytest tests/python/test_differential.py --seed {seed}" for seed in report.seeds)
     assert not report.failures, "\n".join(["", *report.failures, repeat])
@@ -66,7 +75,7 @@ FIXED = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("name", FIXED)
 def test_found_before(name: str, dtype: torch.dtype) -> None:
-    report = check([FIXED[name](lambda values: torch.tensor(values, dtype=dtype))])
+    report = check([FIXED[name](lambda values: torch.tensor(values, dtype=dtype))], Here())
     assert report.delegated == 1 and not report.failures, "\n".join([str(report), *report.failures])
 
 
@@ -74,5 +83,5 @@ def test_found_before(name: str, dtype: torch.dtype) -> None:
 def test_empty_lists_lie_anywhere(lists: int) -> None:
     """Programs whose sizes differ, so that the empty list of a scalar's shape lies at all multiples of four bytes."""
     case = fixed(" + ".join(f"torch.tanh(x{i})" for i in range(1, lists + 2)) + " + 2", *torch.ones(lists + 1, 3))
-    report = check([case])
+    report = check([case], Here())
     assert report.delegated == 1 and not report.failures, "\n".join([str(report), *report.failures])

@@ -14,6 +14,7 @@ from torch.export import Dim
 
 from differential import numbers
 from differential.case import Case
+from differential.machine import Elsewhere, Here
 
 
 NAME = re.compile(rb"(?:aten|et_vk|dim_order_ops)\.\w+\.\w+\0|(?:sym_size\.int|add|sub|mul|floordiv)\0")
@@ -64,8 +65,11 @@ class Report:
         ])  # fmt: skip
 
 
-def check(cases: Sequence[Case]) -> Report:
-    """Runs cases that share `half`: together, or in halves where that does not work."""
+Machine = Here | Elsewhere
+
+
+def check(cases: Sequence[Case], machine: Machine) -> Report:
+    """Runs cases that share `half` on a machine: together, or in halves where that does not work."""
     report = Report()
     if len(cases) > 1:
         exported = []
@@ -78,7 +82,7 @@ def check(cases: Sequence[Case]) -> Report:
                 report.add(_refused(case, error))
         cases = exported
     if cases:
-        report.add(_halved(cases))
+        report.add(_halved(cases, machine))
     return report
 
 
@@ -90,13 +94,13 @@ def _refused(case: Case, error: Exception) -> Report:
     return Report(1, seeds=[case.seed], failures=[text])
 
 
-def _halved(cases: Sequence[Case]) -> Report:
+def _halved(cases: Sequence[Case], machine: Machine) -> Report:
     try:
-        return _check(cases)
+        return _check(cases, machine)
     except Exception as error:
         if len(cases) > 1:
-            report = _halved(cases[: len(cases) // 2])
-            report.add(_halved(cases[len(cases) // 2 :]))
+            report = _halved(cases[: len(cases) // 2], machine)
+            report.add(_halved(cases[len(cases) // 2 :], machine))
             return report
         return _refused(cases[0], error)
 
@@ -113,9 +117,7 @@ def _exporting() -> Iterator[None]:
         raise NotExported(f"{type(error).__name__}: {error}") from error
 
 
-def _check(cases: Sequence[Case]) -> Report:
-    from executorch.runtime import Runtime
-
+def _check(cases: Sequence[Case], machine: Machine) -> Report:
     with _exporting():
         lowered = _lower(cases)
     plan = lowered.executorch_program.execution_plan[0]
@@ -126,12 +128,13 @@ def _check(cases: Sequence[Case]) -> Report:
         raise NotExported("the exporter lists fewer results of a delegate than the program takes: one is a copy that it removed")
     if _static_results(cases, plan):
         raise NotExported("the exporter wrote a result whose shape changes as one of a fixed shape")
-    method = Runtime.get().load_program(bytes(lowered.buffer)).load_method("forward")
+    name = f"{'half' if cases[0].half else 'full'}-{cases[0].seed}-{cases[-1].seed}"
+    execute = machine.load(name, bytes(lowered.buffer))
     sizes = max(len(case.sizes) for case in cases)
     for call in [*range(sizes), 0] if sizes > 1 else [0, 0]:
         at = [call % len(case.sizes) for case in cases]
         inputs = tuple(t for case, size in zip(cases, at) for t in case.arguments(size))
-        results = [t.clone() for t in method.execute(inputs)]
+        results = execute(inputs, [t for case, size in zip(cases, at) for t in case.run(size)])
         for case, size in zip(cases, at):
             found, results = results[: len(case.outputs)], results[len(case.outputs) :]
             wrong = [f"    size {case.sizes[size]}: {name}: {text}" for name, text in compare(case, size, found) if text]
