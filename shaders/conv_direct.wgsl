@@ -25,7 +25,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
             if (row < p.rows) { along(&sums, ((first + c) * p.rows + row) * p.columns, x, weights + i * KERNEL_X); }
         }
     }
-    for (var e = 0u; e < PER; e++) { // unroll
-        if (x + e < p.across) { store_out((plane * p.down + y) * p.across + x + e, epilogue(o, 0u, sums[e])); }
-    }
+    for (var e = 0u; e < PER; e++) { sums[e] = epilogue(o, 0u, sums[e]); } // unroll
+    put(&sums, (plane * p.down + y) * p.across + x, min(PER, p.across - x));
 }

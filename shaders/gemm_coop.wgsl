@@ -7,7 +7,7 @@ const ITEMS: u32 = BN * BK / 8u / THREADS;
 const MI: u32 = WM / FRAG;
 const NI: u32 = WN / FRAG;
 
-var<workgroup> ws: array<vec4<f16>, BN * STRIDE>;
+var<workgroup> ws: array<vec4<f16>, HELD>;
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -55,7 +55,7 @@ fn main(
                 a[i] = coopLoadT<MatA>(&x_half[x0 + (i * (width / FRAG) + k0 / FRAG + k) * FRAGMENT], FRAG / 4u);
             }
             for (var j = 0u; j < NI; j++) { // unroll
-                let b = coopLoad<MatB>(&ws[(wn + j * FRAG) * STRIDE + k * (FRAG / 4u)], STRIDE);
+                let b = factor(wn + j * FRAG, k * FRAG);
                 for (var i = 0u; i < MI; i++) { acc[i * NI + j] = coopMultiplyAdd(a[i], b, acc[i * NI + j]); } // unroll
             }
         }

@@ -6,7 +6,7 @@ const MI: u32 = BM / FRAG;
 const NI: u32 = BN / FRAG;
 const TILE: u32 = BM * BN;
 
-var<workgroup> ws: array<vec4<f16>, SPLIT * BN * STRIDE>;
+var<workgroup> ws: array<vec4<f16>, SPLIT * HELD>;
 var<workgroup> parts: array<f32, SPLIT * TILE>;
 
 @compute @workgroup_size(THREADS)
@@ -21,7 +21,7 @@ fn main(
     let steps = (p.k + BK - 1u) / BK;
     let each = (steps + SPLIT - 1u) / SPLIT;
     let from_step = subgroup * each;
-    let mine = subgroup * BN * STRIDE;
+    let mine = subgroup * HELD;
     var acc: array<Acc, MI * NI>;
     var rows: array<Row, ITEMS>;
     var bits: array<Bits, ITEMS>;

@@ -10,6 +10,7 @@ struct Params {
 
 const ACROSS: u32 = 32u;
 const WORDS: u32 = DOWN / PER;
+const TURNS: u32 = (DOWN * ACROSS + WG - 1u) / WG;
 // One word more than a row needs: a column of the tile lies in different banks.
 var<workgroup> tile: array<array<u32, ACROSS + 1u>, DOWN>;
 
@@ -21,19 +22,22 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     let a0 = index % p.tiles_a * ACROSS * PER;
     let l0 = index / p.tiles_a % p.tiles_l * DOWN;
     let start = p.offset + u32(live(p.slot)) * p.pace + at(outer, 0u) + l0 * p.stride + a0 / PER;
-    for (var i = lane; i < DOWN * ACROSS; i += WG) {
+    for (var turn = 0u; turn < TURNS; turn++) { // unroll
+        let i = lane + turn * WG;
         let l = i / ACROSS;
         let w = i % ACROSS;
-        if (l0 + l < p.down && a0 + w * PER < p.across) { tile[l][w] = x[start + l * p.stride + w]; }
+        if (l < DOWN && l0 + l < p.down && a0 + w * PER < p.across) { tile[l][w] = x[start + l * p.stride + w]; }
     }
     workgroupBarrier();
     let to = at(outer, 1u) + a0 * p.pitch + l0 / PER;
-    for (var i = lane; i < ACROSS * PER * WORDS; i += WG) {
+    for (var turn = 0u; turn < TURNS; turn++) { // unroll
+        let i = lane + turn * WG;
         let a = i / WORDS;
         let l = i % WORDS * PER;
-        if (a0 + a >= p.across || l0 + l >= p.down) { continue; }
-        var word = 0u;
-        for (var e = 0u; e < PER; e++) { word |= part(tile[l + e][a / PER], a) << (BITS * e); }
-        out[to + a * p.pitch + l / PER] = word;
+        if (a < ACROSS * PER && a0 + a < p.across && l0 + l < p.down) {
+            var word = 0u;
+            for (var e = 0u; e < PER; e++) { word |= part(tile[l + e][a / PER], a) << (BITS * e); } // unroll
+            out[to + a * p.pitch + l / PER] = word;
+        }
     }
 }

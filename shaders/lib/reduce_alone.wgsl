@@ -1,3 +1,3 @@
 // Sum and maximum over one invocation.
-fn reduce_add(v: f32, lane: u32) -> f32 { return v; }
-fn reduce_max(v: f32, lane: u32) -> f32 { return v; }
+fn reduce_add(v: V, lane: u32) -> V { return v; }
+fn reduce_max(v: V, lane: u32) -> V { return v; }

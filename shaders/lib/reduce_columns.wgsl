@@ -1,7 +1,7 @@
-// Sum and maximum over a team, a power of two of invocations; each of them gets the result.
-var<workgroup> partial: array<f32, WG>;
+// Sum and maximum of numbers or of vectors over a team, a power of two of invocations; each of them gets the result.
+var<workgroup> partial: array<V, WG>;
 
-fn reduce_add(v: f32, lane: u32) -> f32 {
+fn reduce_add(v: V, lane: u32) -> V {
     partial[lane] = v;
     for (var half = TEAM / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
@@ -10,7 +10,7 @@ fn reduce_add(v: f32, lane: u32) -> f32 {
     return team_result(lane);
 }
 
-fn reduce_max(v: f32, lane: u32) -> f32 {
+fn reduce_max(v: V, lane: u32) -> V {
     partial[lane] = v;
     for (var half = TEAM / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
@@ -19,7 +19,7 @@ fn reduce_max(v: f32, lane: u32) -> f32 {
     return team_result(lane);
 }
 
-fn team_result(lane: u32) -> f32 {
+fn team_result(lane: u32) -> V {
     workgroupBarrier();
     let result = partial[item_of(lane)];
     workgroupBarrier();

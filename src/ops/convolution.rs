@@ -129,6 +129,8 @@ fn direct(lower: &mut Lower<'_>, c: &Convolution, [batch, channels, rows, column
     let kernel = kernel.link(if once { source!("lib/line_once") } else { source!("lib/line_taps") });
     let place = if c.transposed { "(o / p.made * p.taken + c) * p.made + o % p.made" } else { "o * p.taken + c" };
     let kernel = kernel.function(format!("fn plane_of_weights(o: u32, c: u32) -> u32 {{ return {place}; }}"));
+    let whole = once && columns.is_multiple_of(RUN);
+    let kernel = kernel.link(if whole { source!("lib/put_four") } else { source!("lib/put_some") });
     let kernel = kernel.reads("x", c.x.elem).reads("weight", c.weight.elem).writes("out", c.out.elem);
     let params = Params::new().f32(1.0).f32(1.0).u32(1).u32(0);
     let (kernel, bias) = epilogue(kernel, c.bias, c.bounds.is_some());

@@ -179,16 +179,24 @@ fn base(
     Ok(match product.weights {
         Weights::Q4 { packed, scales, .. } => {
             let (group, scale_k, scale_n) = product.scale_strides();
-            let kernel = kernel.link(source!("lib/coop_weights")).set("GROUP", group).set("K8", product.k.div_ceil(8));
+            let kernel = kernel
+                .link(source!("lib/coop_weights"))
+                .link(source!("lib/coop_rows"))
+                .set("GROUP", group)
+                .set("K8", product.k.div_ceil(8));
             let kernel = kernel.set("SCALE_K", scale_k).set("SCALE_N", scale_n).flag("WHOLE", whole);
             (kernel.array("weight", "u32").reads("scales", scales.elem), vec![packed.into(), scales.into()])
         }
         Weights::Dense { weight, layout: WeightLayout::ByColumn } => {
-            let kernel = kernel.link(source!("lib/coop_columns")).flag("ALIGNED", product.aligned());
-            (kernel.array("weight", "vec4<f16>"), vec![weight.into()])
+            let kernel = kernel.link(source!("lib/coop_columns")).link(source!("lib/coop_rows"));
+            (kernel.flag("ALIGNED", product.aligned()).array("weight", "vec4<f16>"), vec![weight.into()])
         }
         Weights::Dense { weight, .. } | Weights::Patches(Patches { pictures: weight, .. }) => {
-            let kernel = product.places(kernel.link(source!("lib/coop_places")));
+            if product.n.is_multiple_of(8) && product.by_terms() {
+                let kernel = kernel.link(source!("lib/coop_terms")).array("weight", "vec4<f16>");
+                return Ok((kernel, vec![weight.into()]));
+            }
+            let kernel = product.places(kernel.link(source!("lib/coop_places")).link(source!("lib/coop_rows")));
             (kernel.array("weight", "f16"), vec![weight.into()])
         }
     })
@@ -347,6 +355,7 @@ mod tests {
             for graph in [
                 dense("aten.linear.default", (200, 300, 136), [300, 136]),
                 dense("aten.linear.default", (200, 301, 77), [301, 77]),
+                dense("aten.mm.default", (200, 304, 136), [136, 304]),
                 dense("aten.mm.default", (200, 300, 136), [136, 300]),
                 convolution(64, 70, 1, false),
                 convolution(17, 48, 3, false),

@@ -127,10 +127,19 @@ impl Product {
         }
     }
 
+    /// True when the weights are matrices of a row for each term.
+    fn by_terms(&self) -> bool {
+        match self.weights {
+            Weights::Dense { layout, .. } => layout == WeightLayout::ByTerm,
+            Weights::Patches(patches) => patches.are_pixels(),
+            Weights::Q4 { .. } => false,
+        }
+    }
+
     /// Links where the weights of a column lie that neighbouring columns find side by side.
     fn places(&self, kernel: Kernel) -> Kernel {
         match &self.weights {
-            Weights::Patches(patches) if !patches.are_pixels() => {
+            Weights::Patches(patches) if !self.by_terms() => {
                 let tap = if patches.transposed { source!("lib/tap_transposed") } else { source!("lib/tap") };
                 patches.window.name(kernel.link(tap)).link(source!("lib/places_patches"))
             }
