@@ -19,7 +19,7 @@ fn fetch(lane: u32, b: u32, row0: u32, col0: u32, k0: u32) -> Fetched {
     for (var j = 0u; j < X_ITEMS; j++) { // unroll
         let i = lane + j * THREADS;
         let row = row0 + i / (BK / 4u);
-        if (i < BM * BK / 4u && row < p.m) { f.x[j] = x4(b * p.x_batch + row * p.k, k0 + i % (BK / 4u) * 4u); }
+        if (i < BM * BK / 4u && row < p.m) { f.x[j] = x4(line_of(b, row), k0 + i % (BK / 4u) * 4u); }
     }
     for (var j = 0u; j < W_ITEMS; j++) { // unroll
         let i = lane + j * THREADS;
@@ -95,7 +95,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         for (var j = 0u; j < PN; j++) { // unroll
             let col = col0 + (j * ACROSS + tx) * 4u;
             for (var e = 0u; e < 4u; e++) { // unroll
-                if (row < p.m && col + e < p.n) { store_out((b * p.m + row) * p.width + col + e, epilogue(row, col + e, sum[i * PN + j][e])); }
+                let at = out_at(b, row, col + e);
+                if (row < p.m && col + e < p.n && at != NOWHERE) { store_out(at, epilogue(row, col + e, sum[i * PN + j][e])); }
             }
         }
     }

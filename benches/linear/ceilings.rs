@@ -69,15 +69,18 @@ const FMA: &str = "struct Params { n: u32 }
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) i: u32) {
     var sums: array<Vector, 16>;
-    for (var j = 0u; j < 16u; j++) { sums[j] = Vector(Number(f32((i + j) % 32u) * 0.03125)); } // unroll
-    let a = Vector(Number(0.5 + f32(wg.x % 8u) * 0.0625));
-    let b = Vector(Number(f32(p.n % 8u) * 0.0625));
+    // No two numbers of a vector are alike.
+    var a = Vector(Number(0.5 + f32(wg.x % 8u) * 0.03125));
+    for (var e = 0u; e < WIDTH; e++) { a[e] += Number(f32(e) * 0.0625); } // unroll
+    for (var j = 0u; j < 16u; j++) { sums[j] = a * Number(f32((i + j) % 32u) * 0.03125); } // unroll
+    let b = a * Number(f32(p.n % 8u) * 0.0625);
     for (var k = 0u; k < p.n; k++) {
         for (var j = 0u; j < 16u; j++) { sums[j] = fma(sums[j], a, b); } // unroll
     }
     var all = Vector();
     for (var j = 0u; j < 16u; j++) { all += sums[j]; } // unroll
-    if (f32(all.x + all.y) == 12345.0) { out[0] = f32(all.x); }
+    let most = dot(all, Vector(Number(1.0)));
+    if (f32(most) == 12345.0) { out[0] = f32(most); }
 }";
 
 /// The limits of a device.
@@ -111,14 +114,17 @@ impl Ceilings {
                 / time(gpu, multiply, (1 << 20, 1 << 20), (k, groups), 8)
                 / 1e6
         });
-        let fma = |number, vector, width: f64| {
+        let fma = |number, vector, width: u32| {
             let (n, groups) = (if quick { 16 } else { 4096 }, 132 * 8);
             let fma = out(kernel("fma", FMA)).alias("Number", number).alias("Vector", vector);
-            2.0 * 16.0 * width * 256.0 * f64::from(n) * f64::from(groups) / time(gpu, fma, (0, 0), (n, groups), 4) / 1e6
+            let fma = fma.set("WIDTH", width);
+            2.0 * 16.0 * f64::from(width) * 256.0 * f64::from(n) * f64::from(groups)
+                / time(gpu, fma, (0, 0), (n, groups), 4)
+                / 1e6
         };
-        let halves = || [fma("f16", "vec2<f16>", 2.0), fma("f16", "vec4<f16>", 4.0)];
+        let halves = || [fma("f16", "vec2<f16>", 2), fma("f16", "vec4<f16>", 4)];
         let half_fma = gpu.caps().f16.then(halves);
-        Ceilings { launch, read, multiply, fma: fma("f32", "vec4<f32>", 4.0), half_fma }
+        Ceilings { launch, read, multiply, fma: fma("f32", "vec4<f32>", 4), half_fma }
     }
 
     /// Bandwidth of copying in TB/s, what is read and what is written counted.

@@ -1,6 +1,5 @@
 // Halves at place(column, k), side by side for neighbouring columns, on their way to shared memory. Columns go on from batch to
 // batch; beyond k, and where they lie nowhere, they are 0.
-const NOWHERE: u32 = 0xffffffffu;
 struct Eight { low: vec4<f16>, high: vec4<f16> }
 alias Bits = Eight;
 alias Row = Column;

@@ -1,5 +1,4 @@
 // w[b, n, k] lies at place(column, k), side by side for neighbouring columns; 0 beyond k and where it lies nowhere.
-const NOWHERE: u32 = 0xffffffffu;
 fn weight1(column: Column, k: u32) -> f32 {
     let at = place(column, k);
     if (k >= p.k || at == NOWHERE) { return 0.0; }

@@ -2,7 +2,7 @@
 //! that are gathered as they are needed; with groups each result is a sum of its own.
 
 use super::linear::{Patches, Product, Weights, epilogue, lower_product};
-use super::window::{Pair, Window};
+use super::window::{Pair, Phases, Window};
 use super::{FLOATS, Lower, Op, Operand, Params};
 use crate::error::Result;
 use crate::graph::Dims;
@@ -17,6 +17,9 @@ pub const OPS: &[Op] = &[
 
 const NOTES: &str = "one or two dimensions, also transposed; any groups";
 
+/// Phases along a dimension at most.
+const MOST_PHASES: u32 = 64;
+
 struct Convolution {
     x: Operand,
     weight: Operand,
@@ -26,8 +29,9 @@ struct Convolution {
     /// Gradient of a convolution: windows lie in the result.
     transposed: bool,
     groups: u32,
-    /// Rows and columns of the operand.
+    /// Rows and columns of the operand and of the result.
     from: Pair,
+    to: Pair,
     /// Least and greatest result.
     bounds: Option<[f32; 2]>,
 }
@@ -79,8 +83,10 @@ fn convolve(lower: &mut Lower<'_>, bounds: Option<[f32; 2]>) -> Result<()> {
     if out.dims.numel() == 0 {
         return Ok(());
     }
-    let convolution = Convolution { x, weight, bias, out, window, transposed, groups, from, bounds };
-    if groups == 1 { product(lower, &convolution, sizes) } else { direct(lower, &convolution, sizes) }
+    let convolution = Convolution { x, weight, bias, out, window, transposed, groups, from, to, bounds };
+    // Few results meet a window that jumps further than the phases of a product go.
+    let far = transposed && window.stride.iter().any(|&stride| stride > MOST_PHASES);
+    if groups == 1 && !far { product(lower, &convolution, sizes) } else { direct(lower, &convolution, sizes) }
 }
 
 /// The first two dimensions, and rows and columns of a picture or of a line.
@@ -94,17 +100,23 @@ fn split(dims: Dims) -> Option<(Pair, Pair)> {
 
 /// `out[batch, m, n] = sum_k weight[m, k] * patch[batch, n, k]`: channels of the result by its pixels.
 fn product(lower: &mut Lower<'_>, c: &Convolution, [batch, m, rows, columns]: [u32; 4]) -> Result<()> {
-    let Convolution { window, transposed, from: size, .. } = *c;
-    let patches = Patches { pictures: c.x, window, transposed, size, across: columns };
+    let Convolution { window, from: size, to, .. } = *c;
+    let phases = c.transposed.then(|| window.phases());
+    let (count, [down, across], terms) = match phases {
+        Some(Phases { count, taps, .. }) => {
+            (count[0] * count[1], [rows.div_ceil(count[0]), columns.div_ceil(count[1])], taps)
+        }
+        None => (1, to, window.kernel),
+    };
     let product = Product {
         m,
-        n: rows * columns,
-        k: c.weight.dims.numel() / m,
-        batch,
+        n: down * across,
+        k: c.x.dims.get(1).copied().unwrap_or(0) * terms[0] * terms[1],
+        batch: batch * count,
         x_batch: 0,
         w_batch: c.x.dims.numel() / batch,
         x: c.weight,
-        weights: Weights::Patches(patches),
+        weights: Weights::Patches(Patches { pictures: c.x, window, phases, size, across, to }),
         bias: c.bias.map(|bias| (bias, 1, 0)),
         alpha: 1.0,
         beta: 1.0,

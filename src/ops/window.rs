@@ -48,6 +48,20 @@ impl Window {
         self.pair(lower, size, [along(0), along(1)])
     }
 
+    /// The phases of a transposed convolution whose strides are small.
+    pub fn phases(&self) -> Phases {
+        let along = |axis: usize| {
+            let [_, kernel, stride, _, dilation] = self.along(axis, [0; 2]).map(|n| n as u32);
+            let divisor = common_divisor(stride, dilation);
+            let period = stride / divisor;
+            let undoes = |n: &u32| n * (dilation / divisor % period) % period == 1 % period;
+            let inverse = (0..period).find(undoes).unwrap_or(0);
+            [stride, kernel.div_ceil(period), period, divisor, inverse]
+        };
+        let [[a, b, c, d, e], [f, g, h, i, j]] = [along(0), along(1)];
+        Phases { count: [a, f], taps: [b, g], period: [c, h], divisor: [d, i], inverse: [e, j] }
+    }
+
     /// How often loops over the elements under the window turn, one over the columns of each row.
     pub fn turns(&self) -> u64 {
         let [rows, columns] = self.kernel.map(u64::from);
@@ -83,6 +97,36 @@ impl Window {
         let kernel = kernel.set("KERNEL_Y", ky).set("KERNEL_X", kx).set("STRIDE_Y", sy).set("STRIDE_X", sx);
         kernel.set("PADDING_Y", py).set("PADDING_X", px).set("DILATION_Y", dy).set("DILATION_X", dx)
     }
+}
+
+/// How the results of a transposed convolution meet its window: those whose places leave the same rest when divided by the
+/// stride are a phase, and meet every `period`-th element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Phases {
+    /// Phases.
+    pub count: Pair,
+    /// Elements that a phase meets at most.
+    pub taps: Pair,
+    period: Pair,
+    /// Largest common divisor of stride and dilation; only phases that it divides meet any element.
+    divisor: Pair,
+    /// The number that undoes, within a period, a multiplication by the dilation over the divisor.
+    inverse: Pair,
+}
+
+impl Phases {
+    /// Names the numbers in a kernel.
+    pub fn name(&self, kernel: Kernel) -> Kernel {
+        let Phases { taps, period, divisor, inverse, .. } = *self;
+        let kernel = kernel.set("TAPS_Y", taps[0]).set("TAPS_X", taps[1]);
+        let kernel = kernel.set("PERIOD_Y", period[0]).set("PERIOD_X", period[1]);
+        let kernel = kernel.set("DIVISOR_Y", divisor[0]).set("DIVISOR_X", divisor[1]);
+        kernel.set("INVERSE_Y", inverse[0]).set("INVERSE_X", inverse[1])
+    }
+}
+
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a.max(1) } else { common_divisor(b, a % b) }
 }
 
 impl Lower<'_> {

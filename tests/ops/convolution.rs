@@ -234,6 +234,13 @@ fn transposed_pictures() {
     check(&[1, 6, 5, 5], &[6, 2, 3, 3], Form { stride: [2, 2], padding: [1, 1], groups: 3, ..transposed([1, 0]) });
     check(&[2, 5, 6, 6], &[5, 1, 4, 4], Form { stride: [2, 2], padding: [1, 1], groups: 5, ..transposed([0, 0]) });
     check(&[1, 64, 9, 9], &[64, 66, 1, 1], transposed([0, 0]));
+    // Results that meet no element of a window, and windows that are far apart.
+    check(
+        &[2, 3, 4, 3],
+        &[3, 4, 3, 2],
+        Form { stride: [4, 6], dilation: [2, 4], padding: [1, 0], ..transposed([1, 3]) },
+    );
+    check(&[1, 2, 3, 2], &[2, 3, 2, 3], Form { stride: [70, 3], ..transposed([5, 1]) });
 }
 
 #[test]

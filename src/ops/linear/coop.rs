@@ -206,11 +206,8 @@ fn base(
 fn halve(lower: &mut Lower<'_>, product: &Product, fragment: u32, tile: u32, range: Range) -> Result<Halves> {
     const WG: u32 = 128;
     let (rows, width) = (product.m.next_multiple_of(tile), product.k.next_multiple_of(DEPTH));
-    let mut kernel = product.rows(Kernel::new(source!("half_rows")));
-    if let Weights::Patches(Patches { window, .. }) = product.weights {
-        kernel = window.name(kernel);
-    }
-    let kernel = kernel
+    let kernel = Kernel::new(source!("half_rows"))
+        .link(source!("lib/gemm_x"))
         .link(lower.reduction())
         .flag("ALIGNED", product.k.is_multiple_of(4))
         .set("WG", WG)
@@ -359,11 +356,11 @@ mod tests {
                 dense("aten.mm.default", (200, 300, 136), [136, 300]),
                 convolution(64, 70, 1, false),
                 convolution(17, 48, 3, false),
-                convolution(17, 48, 3, true),
             ] {
                 assert_eq!(steps_of(graph, &caps, &exact), ["half_rows", "gemm_coop", "sum_slices"]);
             }
             assert_eq!(steps_of(convolution(3, 16, 3, false), &caps, &exact), ["gemm_tile"], "few channels");
+            assert_eq!(steps_of(convolution(17, 48, 3, true), &caps, &exact), ["gemm_tile"], "phases");
             let options = Options { force_f32_gemm: true, ..exact.clone() };
             assert_eq!(steps_of(convolution(64, 70, 1, false), &caps, &options), ["gemm_tile"], "forbidden");
         }

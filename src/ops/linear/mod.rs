@@ -18,7 +18,7 @@ pub use q4::MOST_RESULTS;
 
 use std::ops::Range;
 
-use super::window::{Pair, Window};
+use super::window::{Pair, Phases, Window};
 use super::{Bind, Lower, Operand, Params};
 use crate::error::Result;
 use crate::gpu::Caps;
@@ -41,19 +41,22 @@ pub(super) enum Weights {
 pub(super) struct Patches {
     pub pictures: Operand,
     pub window: Window,
-    /// Windows lie in the result, and the activations by terms: `[channels of the picture, rows, elements of the window]`.
-    pub transposed: bool,
+    /// Where windows lie in the result, what they look like to it: activations lie by terms then, `[channels of the picture,
+    /// rows, elements of the window]`, and each image makes a batch of each phase.
+    pub phases: Option<Phases>,
     /// Rows and columns of a picture.
     pub size: Pair,
     /// Patches side by side.
     pub across: u32,
+    /// Rows and columns of the result.
+    pub to: Pair,
 }
 
 impl Patches {
     /// True when each patch is one pixel, and all of them are the picture.
     fn are_pixels(&self) -> bool {
         let Window { kernel, stride, padding, .. } = self.window;
-        !self.transposed && kernel == [1; 2] && stride == [1; 2] && padding == [0; 2]
+        self.phases.is_none() && kernel == [1; 2] && stride == [1; 2] && padding == [0; 2]
     }
 }
 
@@ -139,19 +142,21 @@ impl Product {
     /// Links where the weights of a column lie that neighbouring columns find side by side.
     fn places(&self, kernel: Kernel) -> Kernel {
         match &self.weights {
+            Weights::Patches(Patches { phases: Some(_), .. }) => kernel,
             Weights::Patches(patches) if !self.by_terms() => {
-                let tap = if patches.transposed { source!("lib/tap_transposed") } else { source!("lib/tap") };
-                patches.window.name(kernel.link(tap)).link(source!("lib/places_patches"))
+                patches.window.name(kernel.link(source!("lib/tap"))).link(source!("lib/places_patches"))
             }
             _ => kernel.link(source!("lib/places_terms")),
         }
     }
 
-    /// Links how activations are read.
+    /// Links how activations are read by tiles, and where results go.
     fn rows(&self, kernel: Kernel) -> Kernel {
         match &self.weights {
-            Weights::Patches(patches) if patches.transposed => kernel.link(source!("lib/gemm_x_transposed")),
-            _ => kernel.link(source!("lib/gemm_x")),
+            Weights::Patches(Patches { window, phases: Some(phases), .. }) => {
+                phases.name(window.name(kernel)).link(source!("lib/phases"))
+            }
+            _ => kernel.link(source!("lib/gemm_x")).link(source!("lib/tile_rows")),
         }
     }
 
@@ -191,7 +196,7 @@ impl Product {
     /// Columns of the whole result, of which these may be a part; of one batch.
     fn width(&self) -> u32 {
         match self.weights {
-            Weights::Patches(_) => self.n,
+            Weights::Patches(Patches { phases: None, .. }) => self.n,
             _ => self.out.dims.last(),
         }
     }
@@ -214,12 +219,12 @@ impl Product {
         let p = p.u32(self.x_batch).u32(self.w_batch).u32(bias_m).u32(bias_n);
         let p = p.f32(self.alpha).f32(self.beta).u32(tiles_m).u32(tiles_n);
         let p = p.u32(self.k.div_ceil(8)).u32(group).u32(scale_k).u32(scale_n).u32(self.width());
-        let ([rows, columns], across) = match self.weights {
-            Weights::Patches(Patches { size, across, .. }) => (size, across),
-            _ => ([0; 2], 0),
+        let ([rows, columns], across, down) = match self.weights {
+            Weights::Patches(Patches { size, across, to: [down, _], .. }) => (size, across, down),
+            _ => ([0; 2], 0, 0),
         };
         let [low, high] = self.bounds.unwrap_or_default();
-        p.u32(rows).u32(columns).u32(rows * columns).u32(across).f32(low).f32(high)
+        p.u32(rows).u32(columns).u32(rows * columns).u32(across).u32(down).f32(low).f32(high)
     }
 
     fn group(&self) -> Option<u32> {
@@ -235,7 +240,9 @@ impl Product {
         let possible = match self.weights {
             Weights::Q4 { group, .. } => group % 8 == 0,
             Weights::Dense { weight, .. } => (self.x.elem, weight.elem, self.batch) == (Elem::F16, Elem::F16, 1),
-            Weights::Patches(Patches { pictures, .. }) => (self.x.elem, pictures.elem) == (Elem::F16, Elem::F16),
+            Weights::Patches(Patches { pictures, phases, .. }) => {
+                phases.is_none() && (self.x.elem, pictures.elem) == (Elem::F16, Elem::F16)
+            }
         };
         possible && self.k > 0 && lower.caps().f16 && !lower.env.options.force_f32_gemm
     }
@@ -317,7 +324,7 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
         Team::Subgroups { lanes, split } => (source!("lib/team_split"), lanes, split),
         Team::Workgroup => (source!("lib/team_workgroup"), algorithm::GEMV_WORKGROUP, 1),
     };
-    let kernel = product.rows(product.decoder(kernel.link(source!("lib/inner_octets"))));
+    let kernel = product.decoder(kernel.link(source!("lib/inner_octets"))).link(source!("lib/gemm_x"));
     let kernel = kernel.link(several).link(link);
     let kernel = kernel.set("WG", algorithm::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
     let kernel = kernel.set("MB", rows).set("NR", columns);
