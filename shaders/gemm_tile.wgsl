@@ -68,7 +68,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
         keep(lane, fetched);
         workgroupBarrier();
         if (k0 + BK < p.k) { fetched = fetch(lane, b, row0, col0, k0 + BK); }
-        var part: array<vec4<Mul>, 4u * PM * PN>;
+        // Drivers multiply halves by twos, if they come as twos.
+        var part: array<vec2<Mul>, 8u * PM * PN>;
         for (var k = 0u; k < BK; k++) {
             for (var i = 0u; i < PM; i++) { // unroll
                 let a = xs[k][i * DOWN + ty];
@@ -77,7 +78,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
                     for (var r = 0u; r < 4u; r++) { // unroll
                         let at = (i * 4u + r) * PN + j;
                         if (HALF_SUMS) {
-                            part[at] = fma(vec4<Mul>(a[r]), w, part[at]);
+                            part[2u * at] = fma(vec2<Mul>(a[r]), w.xy, part[2u * at]);
+                            part[2u * at + 1u] = fma(vec2<Mul>(a[r]), w.zw, part[2u * at + 1u]);
                         } else {
                             sum[at] = fma(vec4<f32>(f32(a[r])), vec4<f32>(w), sum[at]);
                         }
@@ -86,7 +88,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
             }
         }
         if (HALF_SUMS) {
-            for (var i = 0u; i < 4u * PM * PN; i++) { sum[i] += vec4<f32>(part[i]); } // unroll
+            for (var i = 0u; i < 4u * PM * PN; i++) { sum[i] += vec4<f32>(vec4<Mul>(part[2u * i], part[2u * i + 1u])); } // unroll
         }
         workgroupBarrier();
     }

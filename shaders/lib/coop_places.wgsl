@@ -11,8 +11,8 @@ fn row_of(col0: u32, item: u32) -> Column {
 
 fn one(column: Column, k: u32) -> f16 {
     let at = place(column, k);
-    let inside = k < p.k && at != NOWHERE;
-    return select(0.0h, weight[select(0u, at, inside)], inside);
+    if (k < p.k && at != NOWHERE) { return weight[at]; }
+    return 0.0h;
 }
 
 fn four(column: Column, k: u32) -> vec4<f16> {

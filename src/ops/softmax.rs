@@ -13,9 +13,10 @@ pub const OPS: &[Op] = &[
 ];
 
 /// Lines whose neighbours lie side by side are left to one invocation each when they are short, to some when there are many.
-fn choose(lines: u32, length: u32, inner: u32) -> Team {
+fn choose(steps: Steps, lines: u32, length: u32, inner: u32) -> Team {
     match () {
         () if length <= 16 || (inner > 1 && lines >= 1024 && length < 64) => Team::One,
+        () if steps == Steps::Across => Team::Columns(if lines >= 8192 { 8 } else { 4 }),
         () if inner >= 8 && lines >= 256 => Team::columns(lines),
         () => Team::Workgroup,
     }
@@ -78,7 +79,7 @@ fn softmax(lower: &mut Lower<'_>, formula: &str) -> Result<()> {
     let lines = x.dims.numel().checked_div(length).unwrap_or(0);
     let steps = Steps::of(lines, length, inner);
     let (lines, length, inner) = steps.count(lines, length, inner);
-    let team = choose(lines, length, inner);
+    let team = choose(steps, lines, length, inner);
     let reduce = match team {
         Team::One => source!("lib/reduce_alone"),
         Team::Workgroup => lower.reduction(),
@@ -104,12 +105,13 @@ mod tests {
 
     #[test]
     fn long_lines_get_a_workgroup_and_short_ones_an_invocation() {
-        assert_eq!(choose(1, 128256, 1), Team::Workgroup);
-        assert_eq!(choose(100_000, 8, 1), Team::One);
-        assert_eq!(choose(100_000, 512, 64), Team::Columns(32));
-        assert_eq!(choose(1024, 512, 64), Team::Columns(8));
-        assert_eq!(choose(100_000, 32, 64), Team::One);
-        assert_eq!(choose(64, 512, 64), Team::Workgroup);
+        assert_eq!(choose(Steps::Along, 1, 32064, 1), Team::Workgroup);
+        assert_eq!(choose(Steps::One, 100_000, 8, 1), Team::One);
+        assert_eq!(choose(Steps::One, 100_000, 512, 60), Team::Columns(32));
+        assert_eq!(choose(Steps::One, 1024, 512, 60), Team::Columns(8));
+        assert_eq!(choose(Steps::Across, 1024, 512, 64), Team::Columns(4));
+        assert_eq!(choose(Steps::One, 100_000, 32, 60), Team::One);
+        assert_eq!(choose(Steps::One, 64, 512, 60), Team::Workgroup);
     }
 
     #[test]
