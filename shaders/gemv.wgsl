@@ -20,7 +20,8 @@ fn deliver(at: Place, i: u32, total: f32) {
 }
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, invocation: Invocation) {
+    let index = index_of(invocation);
     let at = place(group_index(wg, groups), index);
     var sums: array<Rows, NR>;
     if (at.b < p.batch && at.col < p.n) { accumulate(&sums, at, index % TEAM); }

@@ -325,7 +325,11 @@ fn lower_gemv(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32,
         Team::Workgroup => (source!("lib/team_workgroup"), algorithm::GEMV_WORKGROUP, 1),
     };
     let kernel = product.decoder(kernel.link(source!("lib/inner_octets"))).link(source!("lib/gemm_x"));
-    let kernel = kernel.link(several).link(link);
+    let order = match team {
+        Team::Subgroups { .. } => source!("lib/order_subgroups"),
+        Team::Workgroup => source!("lib/order_workgroup"),
+    };
+    let kernel = kernel.link(several).link(link).link(order);
     let kernel = kernel.set("WG", algorithm::GEMV_WORKGROUP).set("LANES", lanes).set("SPLIT", split);
     let kernel = kernel.set("MB", rows).set("NR", columns);
     let tiles = product.n.div_ceil(columns * algorithm::GEMV_WORKGROUP / team.size());
