@@ -53,7 +53,7 @@ pub struct CoopShape {
 }
 
 impl Caps {
-    /// WebGPU's guaranteed limits and no optional feature: what every device can do.
+    /// WebGPU's guaranteed limits, half of its invocations in a workgroup and no optional feature: what every device can do.
     pub fn minimal() -> Caps {
         Caps {
             f16: false,
@@ -68,8 +68,8 @@ impl Caps {
             max_buffer: 256 << 20,
             max_storage_buffers: 8,
             shared_bytes: 16 << 10,
-            max_invocations: 256,
-            max_size_x: 256,
+            max_invocations: 128,
+            max_size_x: 128,
             max_groups: 65535,
             storage_alignment: 256,
             uniform_alignment: 256,

@@ -17,7 +17,7 @@ pub enum Profile {
     /// All limits and all features that kernels know.
     #[default]
     Full,
-    /// WebGPU's guaranteed limits and no optional feature.
+    /// WebGPU's guaranteed limits, half of its invocations in a workgroup and no optional feature.
     Minimal,
     /// All features, but bindings and buffers of no more than these bytes: for tests.
     Capped {
@@ -87,7 +87,7 @@ impl Gpu {
 
     fn create(adapter: &wgpu::Adapter, profile: Profile) -> Result<Gpu> {
         let (features, mut limits) = match profile {
-            Profile::Minimal => (wgpu::Features::empty(), wgpu::Limits::default()),
+            Profile::Minimal => (wgpu::Features::empty(), least_limits()),
             _ => (adapter.features() & wanted_features(), adapter.limits()),
         };
         if let Profile::Capped { binding, buffer } = profile {
@@ -228,6 +228,16 @@ fn wanted_features() -> wgpu::Features {
         | wgpu::Features::PIPELINE_CACHE
         | wgpu::Features::IMMEDIATES
         | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
+}
+
+/// WebGPU's guaranteed limits, but for workgroups, of which Vulkan guarantees half.
+fn least_limits() -> wgpu::Limits {
+    wgpu::Limits {
+        max_compute_invocations_per_workgroup: 128,
+        max_compute_workgroup_size_x: 128,
+        max_compute_workgroup_size_y: 128,
+        ..wgpu::Limits::default()
+    }
 }
 
 fn capabilities(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu::Limits) -> Caps {

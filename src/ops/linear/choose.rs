@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_choice_follows_shape_and_device() {
         let minimal = Caps::minimal();
-        let subgroups = Caps { subgroup: Some((32, 32)), ..Caps::minimal() };
+        let subgroups = Caps { subgroup: Some((32, 32)), max_invocations: 256, ..Caps::minimal() };
         let large = Caps { max_invocations: 1024, shared_bytes: 48 << 10, packed_dot: true, ..subgroups.clone() };
         let coop = Caps { coop: vec![CoopShape { m: 16, n: 16, k: 16, f16_accumulate: false }], ..large.clone() };
         let varying = Caps { subgroup: Some((8, 32)), ..Caps::minimal() };

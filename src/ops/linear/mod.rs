@@ -309,7 +309,9 @@ fn lower_tile(lower: &mut Lower<'_>, product: &Product, rows: u32, columns: u32)
     let kernel = product.rows(product.decoder(kernel));
     let half_sums = product.half_sums(lower);
     let kernel = kernel.alias("Mul", if half_sums { "f16" } else { "f32" }).flag("HALF_SUMS", half_sums);
-    let blocks = if rows * columns > 64 * 64 { 2 } else { 1 };
+    // Where 256 invocations are too many for a workgroup, each takes more of the tile.
+    let large = rows * columns > 64 * 64 || rows * columns / 16 > lower.caps().max_invocations;
+    let blocks = if large { 2 } else { 1 };
     let kernel = kernel.set("BM", rows).set("BN", columns).set("PM", blocks).set("PN", blocks);
     let (tiles_m, tiles_n) = (product.m.div_ceil(rows), product.n.div_ceil(columns));
     let groups = u64::from(tiles_m) * u64::from(tiles_n) * u64::from(product.batch);
