@@ -138,7 +138,11 @@ fn direct(lower: &mut Lower<'_>, c: &Convolution, [batch, channels, rows, column
     let run = if once { RUN } else { 1 };
     let kernel = c.window.name(Kernel::new(source!("conv_direct"))).set("PER", run);
     let kernel = kernel.link(if c.transposed { source!("lib/tap_transposed") } else { source!("lib/tap") });
-    let kernel = kernel.link(if once { source!("lib/line_once") } else { source!("lib/line_taps") });
+    let kernel = kernel.link(match once {
+        true if c.from[1].is_multiple_of(4) => source!("lib/line_quads"),
+        true => source!("lib/line_once"),
+        false => source!("lib/line_taps"),
+    });
     let place = if c.transposed { "(o / p.made * p.taken + c) * p.made + o % p.made" } else { "o * p.taken + c" };
     let kernel = kernel.function(format!("fn plane_of_weights(o: u32, c: u32) -> u32 {{ return {place}; }}"));
     let whole = once && columns.is_multiple_of(RUN);

@@ -207,6 +207,9 @@ fn groups() {
     check(&[1, 8, 8, 8], &[8, 4, 3, 3], Form { padding: [1, 1], groups: 2, ..PLAIN });
     check(&[2, 9, 5, 5], &[6, 3, 1, 1], Form { groups: 3, ..PLAIN });
     check(&[1, 7, 16, 15], &[7, 1, 3, 3], Form { padding: [2, 2], dilation: [2, 2], groups: 7, ..PLAIN });
+    check(&[2, 3, 7, 12], &[3, 1, 3, 3], Form { padding: [1, 1], groups: 3, ..PLAIN });
+    check(&[1, 4, 9, 16], &[4, 1, 5, 5], Form { stride: [2, 2], padding: [2, 2], groups: 4, ..PLAIN });
+    check(&[1, 4, 5, 8], &[4, 1, 2, 4], Form { padding: [0, 5], dilation: [1, 2], groups: 4, ..PLAIN });
     // Neighbours share what their windows cover, or not where windows are wide.
     check(&[2, 4, 9, 22], &[4, 1, 5, 7], Form { stride: [1, 3], padding: [2, 3], groups: 4, ..PLAIN });
     check(&[1, 3, 6, 41], &[3, 1, 2, 5], Form { dilation: [1, 4], padding: [1, 8], groups: 3, ..PLAIN });
