@@ -12,9 +12,4 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(num_workgroups) groups: v
     emit(min(slot, p.slots - 1u), lane, slot < p.slots && member_of(lane) == 0u);
 }
 
-fn result(o: u32, lane: u32) -> R {
-    let base = at(o * p.length, 0u);
-    var sum = start(T(load_x(base)));
-    for (var k = member_of(lane); k < p.length; k += TEAM) { sum = take(sum, T(load_x(element(base, o, k))), k); }
-    return finish(gather(sum, lane));
-}
+fn result(o: u32, lane: u32) -> R { return finish(gather(share(at(o * p.length, 0u), o, member_of(lane)), lane)); }

@@ -116,10 +116,13 @@ fn fold_step(
         Team::Workgroup => source!("lib/gather_workgroup"),
         Team::Columns(_) => source!("lib/gather_columns"),
     };
-    let threads = lower.threads(team, length, if even { 1 } else { 1 + layout.sizes.len() as u32 })?;
+    let fours = team == Team::Workgroup && even && step == 1 && length.is_multiple_of(4);
+    let (turns, each) =
+        if fours { (length / 4, source!("lib/fold_fours")) } else { (length, source!("lib/fold_each")) };
+    let threads = lower.threads(team, turns, if even { 1 } else { 1 + layout.sizes.len() as u32 })?;
     let slots = if out.elem.size() == 1 { results.div_ceil(4) } else { results };
     let kernel = kernel(fold, x.elem, out.elem, even).set("WG", threads.workgroup).set("TEAM", threads.team);
-    let kernel = kernel.link(threads.piece).link(gather);
+    let kernel = kernel.link(threads.piece).link(each).link(gather);
     let params = Params::new().u32(slots).u32(length).u32(step).u32(layout.sizes.len() as u32);
     let params = params.words8(padded(&layout.sizes)).words8(padded(layout.of(0)));
     lower.step(kernel, &[x.into(), out.into()], params, u64::from(slots.div_ceil(threads.workgroup / threads.team)))

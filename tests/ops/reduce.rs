@@ -83,7 +83,7 @@ fn check(op: &str, fold: Fold, x: &Data, out: DType, axes: &[i64], keep: bool) {
         .check(&[x], |got| assert_close(&got[0], &dims, &want, tolerance(out, terms)));
 }
 
-const CASES: [(&[u32], &[i64]); 17] = [
+const CASES: [(&[u32], &[i64]); 19] = [
     (&[], &[]),
     (&[1], &[0]),
     (&[37, 41], &[1]),
@@ -97,6 +97,8 @@ const CASES: [(&[u32], &[i64]); 17] = [
     (&[2, 255], &[1]),
     (&[2, 257], &[1]),
     (&[3, 1031], &[1]),
+    (&[5, 1300], &[1]),
+    (&[2, 3, 20, 25], &[2, -1]),
     (&[70, 301], &[0]),
     (&[2, 65, 4100], &[1]),
     (&[3, 300, 30], &[0, 1]),
@@ -128,7 +130,7 @@ fn floats() {
 fn integers_and_bools() {
     for (op, fold) in FOLDS {
         for dtype in INTEGERS.into_iter().chain([DType::Bool]).filter(|&d| d != DType::Bool || !op.contains("mean")) {
-            for (dims, axes) in [(&[5, 7][..], &[1][..]), (&[3, 1031], &[1]), (&[2, 9, 5], &[1])] {
+            for (dims, axes) in [(&[5, 7][..], &[1][..]), (&[3, 1031], &[1]), (&[3, 1036], &[1]), (&[2, 9, 5], &[1])] {
                 let low = if dtype == DType::U8 { 0.0 } else { -100.0 };
                 let x = Data::random(dtype, dims, (low, 100.0), 3);
                 check(op, fold, &x, result_type(op, dtype), axes, true);
