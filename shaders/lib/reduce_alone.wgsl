@@ -1,3 +1,3 @@
 // Sum and maximum over one invocation.
-fn reduce_add(v: V, lane: u32) -> V { return v; }
-fn reduce_max(v: V, lane: u32) -> V { return v; }
+fn reduce_add(v: Reduced, lane: u32) -> Reduced { return v; }
+fn reduce_max(v: Reduced, lane: u32) -> Reduced { return v; }

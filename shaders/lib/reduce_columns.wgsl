@@ -1,7 +1,7 @@
 // Sum and maximum of numbers or of vectors over a team, a power of two of invocations; each of them gets the result.
-var<workgroup> partial: array<V, WG>;
+var<workgroup> partial: array<Reduced, WG>;
 
-fn reduce_add(v: V, lane: u32) -> V {
+fn reduce_add(v: Reduced, lane: u32) -> Reduced {
     partial[lane] = v;
     for (var half = TEAM / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
@@ -10,7 +10,7 @@ fn reduce_add(v: V, lane: u32) -> V {
     return team_result(lane);
 }
 
-fn reduce_max(v: V, lane: u32) -> V {
+fn reduce_max(v: Reduced, lane: u32) -> Reduced {
     partial[lane] = v;
     for (var half = TEAM / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
@@ -19,7 +19,7 @@ fn reduce_max(v: V, lane: u32) -> V {
     return team_result(lane);
 }
 
-fn team_result(lane: u32) -> V {
+fn team_result(lane: u32) -> Reduced {
     workgroupBarrier();
     let result = partial[item_of(lane)];
     workgroupBarrier();

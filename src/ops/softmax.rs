@@ -54,14 +54,15 @@ impl Steps {
     /// Names the type of a step, how it is read and written, and what becomes of those of a team.
     fn name(self, kernel: Kernel) -> Kernel {
         let (wgsl, suffix) = if self == Steps::One { ("f32", "") } else { ("vec4<f32>", "4") };
-        let (highest, added) = match self {
+        let (reduced, highest, added) = match self {
             Steps::Along => {
-                ("V(reduce_max(max(max(v.x, v.y), max(v.z, v.w)), lane))", "V(reduce_add(dot(v, V(1.0)), lane))")
+                ("f32", "V(reduce_max(max(max(v.x, v.y), max(v.z, v.w)), lane))", "V(reduce_add(dot(v, V(1.0)), lane))")
             }
-            _ => ("reduce_max(v, lane)", "reduce_add(v, lane)"),
+            _ => (wgsl, "reduce_max(v, lane)", "reduce_add(v, lane)"),
         };
         kernel
             .alias("V", wgsl)
+            .alias("Reduced", reduced)
             .function(format!("fn item_of_x(i: u32) -> V {{ return load{suffix}_x(i); }}"))
             .function(format!("fn put(i: u32, v: V) {{ store{suffix}_out(i, v); }}"))
             .function(format!("fn highest(v: V, lane: u32) -> V {{ return {highest}; }}"))

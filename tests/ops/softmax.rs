@@ -36,7 +36,7 @@ fn check(x: &Data, dim: i64, out: DType) {
 
 #[test]
 fn every_dimension() {
-    let cases: [(&[u32], i64); 18] = [
+    let cases: [(&[u32], i64); 20] = [
         (&[], 0),
         (&[1], 0),
         (&[7], -1),
@@ -50,6 +50,8 @@ fn every_dimension() {
         (&[3, 70, 101], 1),
         (&[66, 8200], 0),
         // Fours along lines and across them.
+        (&[5, 64], 1),
+        (&[5, 68], 1),
         (&[5, 300], 1),
         (&[2, 70, 1024], 1),
         (&[32, 9, 32], 1),
